@@ -43,7 +43,7 @@ pub trait Then: Flat + Sync {
     /// The version's block and root.
     fn meta(&self) -> &Meta;
 
-    /// The latest version, which this one's records and nodes lie over.
+    /// The version that this one's records and nodes lie over: the latest, or one whose nodes are kept.
     fn view(&self) -> View<'_>;
 
     /// The nodes of this version, rebuilt at the first call.

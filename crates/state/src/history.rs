@@ -20,13 +20,15 @@ use arbor_state_tree::{LeafLogs, Leaves, Nodes, StateWitness, Then, Touched};
 
 /// The state of a retained version, readable and provable.
 ///
-/// Opening costs nothing, and an account or a slot some seeks. Nodes are not stored: the first proof or
-/// root applies the undo records since to the head's tree in memory, which costs what changed since, as the first scan does for the flat records alone; after
+/// Opening costs nothing, and an account or a slot some seeks. Where a database [keeps old nodes](crate::State::keep_nodes), so does each node. Else nodes are not
+/// stored: the first proof or root applies the undo records since to the head's tree in memory, which costs what changed since, as the first scan does for the flat records alone; after
 /// that everything costs what it costs at the head, and the [next](Self::next) version what that one changed. Under AR16MT the first proof does so by parts of the tree and keeps only the nodes that it takes,
 /// so that its memory does not grow with what changed; the second one keeps all, for those to come.
 pub struct Historical<'a> {
     head: Head<'a>,
     meta: Meta,
+    /// The version whose nodes are read and led here: this one, or a later one that is close; `None` for the head's.
+    kept: Option<Meta>,
     flat: OnceLock<Records>,
     nodes: OnceLock<Nodes>,
     /// Whether a proof was made that kept only its own nodes.
@@ -54,14 +56,20 @@ impl<'a> Head<'a> {
 
 impl<'a> Historical<'a> {
     fn new(head: Head<'a>, version: Version) -> Result<Self, StateError> {
-        head.view().retained(version)?;
-        let meta = head.view().meta(version)?.ok_or(StateError::Read(format!(
-            "no record of retained version {}",
-            version.0
-        )))?;
+        let view = head.view();
+        view.retained(version)?;
+        let meta = |version: Version| {
+            let missing = || format!("no record of retained version {}", version.0);
+            view.meta(version)?
+                .ok_or_else(|| StateError::Read(missing()))
+        };
+        let at_head = head.meta().map(|head| head.version);
+        let kept = view.kept_from(version)?;
+        let kept = kept.filter(|kept| Some(*kept) != at_head).map(meta);
         Ok(Self {
             head,
-            meta,
+            meta: meta(version)?,
+            kept: kept.transpose()?,
             flat: OnceLock::new(),
             nodes: OnceLock::new(),
             proved: AtomicBool::new(false),
@@ -75,6 +83,9 @@ impl<'a> Historical<'a> {
     /// The head, after which there is none; the store's errors.
     pub fn next(mut self) -> Result<Self, StateError> {
         let next = Self::new(self.head, Version(self.meta.version.0 + 1))?;
+        if self.kept.is_some() || next.kept.is_some() {
+            return Ok(next);
+        }
         let (Some(mut flat), Some(mut nodes)) = (self.flat.take(), self.nodes.take()) else {
             return Ok(next);
         };
@@ -95,6 +106,15 @@ impl<'a> Historical<'a> {
             nodes: nodes.into(),
             ..next
         })
+    }
+
+    /// The version whose nodes are read, as if it were the head.
+    fn base(&self) -> View<'_> {
+        let view = self.head.view();
+        match &self.kept {
+            Some(kept) => view.as_of(kept),
+            None => view,
+        }
     }
 
     /// The flat records that may be other ones than the head has, read at the first call.
@@ -248,24 +268,28 @@ impl Then for Historical<'_> {
     }
 
     fn view(&self) -> View<'_> {
-        self.head.view()
+        self.base()
     }
 
     fn nodes(&self) -> Result<&Nodes, StateError> {
         if let Some(nodes) = self.nodes.get() {
             return Ok(nodes);
         }
-        let (view, tree) = (self.head.view(), self.head.tree());
+        let (view, tree) = (self.base(), self.head.tree());
         let undo = view.undo_since(self.meta.version)?;
         let mut nodes = tree.nodes(view);
         let now = |table: Table, key: &[u8]| Ok(view.get(table, key)?);
         tree.step(view, &mut nodes, &self.meta, &undo, &now)?;
-        self.flat.get_or_init(|| records(undo).collect());
+        if self.kept.is_none() {
+            self.flat.get_or_init(|| records(undo).collect());
+        }
         Ok(self.nodes.get_or_init(|| nodes))
     }
 
     fn is_proven_again(&self) -> bool {
-        self.nodes.get().is_some() || self.proved.swap(true, Ordering::Relaxed)
+        self.kept.is_some()
+            || self.nodes.get().is_some()
+            || self.proved.swap(true, Ordering::Relaxed)
     }
 }
 

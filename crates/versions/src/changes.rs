@@ -253,6 +253,13 @@ impl Changes {
         })
     }
 
+    /// The nodes written (`None`: deleted), with their tables, in their order.
+    pub(crate) fn node_entries(&self) -> impl Iterator<Item = (Table, &[u8], Option<&[u8]>)> {
+        let tables = self.nodes.iter().map(|entry| entry.table);
+        let nodes = tables.zip(self.nodes());
+        nodes.map(|(table, (key, record))| (table, key, record))
+    }
+
     /// Checks tables and keys, sorts the flat changes and drops those that change nothing.
     pub(crate) fn prepare(
         &mut self,

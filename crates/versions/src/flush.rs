@@ -14,12 +14,14 @@ use crate::cache::CachedStore;
 use crate::error::VersionsError;
 use crate::head_file::{FlushedVersion, HeadFile, write_head_file};
 use crate::identity::{Identity, Schema, TableSpec};
-use crate::index;
+use crate::index::{self, Of};
 use crate::layer::{Entries, Layer};
 use crate::layout;
 use crate::meta::{HeadRecord, Meta, StoredMeta, partly_loaded};
+use crate::old_nodes::{KeptNodes, since_write};
 use crate::slot::{Base, Slot};
 use crate::stats::FlushStats;
+use crate::undo::UndoRecord;
 use crate::unflushed::Pending;
 use crate::view::stored_meta;
 
@@ -42,6 +44,10 @@ pub(crate) struct FlushJob {
     /// Epochs whose index is to be built afterwards.
     pub(crate) build_epochs: Vec<u64>,
     pub(crate) epoch: u64,
+    /// `None` if old nodes are not kept.
+    pub(crate) nodes: Option<KeptNodes>,
+    /// Epochs whose index of old nodes is to be built afterwards.
+    pub(crate) build_node_epochs: Vec<u64>,
     pub(crate) files: Option<Files>,
     pub(crate) ingest_above: usize,
     /// Whether a second thread may help.
@@ -91,11 +97,18 @@ impl FlushJob {
         if let Some(files) = &self.files {
             files.write(Some((&self.head, self.head.version.0)))?;
         }
+        let store = self.base.store();
         for &epoch in &self.drop_epochs {
-            index::remove(self.base.store(), epoch)?;
+            index::remove(store, Of::Flat, epoch)?;
+            index::remove(store, Of::Nodes, epoch)?;
         }
-        for &epoch in &self.build_epochs {
-            stats.bytes.index += index::build(self.base.store(), epoch, self.epoch)?;
+        let nodes = self
+            .build_node_epochs
+            .iter()
+            .map(|epoch| (Of::Nodes, epoch));
+        let flat = self.build_epochs.iter().map(|epoch| (Of::Flat, epoch));
+        for (of, &epoch) in flat.chain(nodes) {
+            stats.bytes.index += index::build(store, of, epoch, self.epoch)?;
         }
         stats.time = start.elapsed();
         Ok(stats)
@@ -184,16 +197,25 @@ impl FlushJob {
             self.store_version(pending, &mut writes);
         }
         for &epoch in &self.drop_epochs {
-            writes.insert((layout::SYSTEM, layout::indexed_key(epoch)), None);
+            for of in [Of::Flat, Of::Nodes] {
+                writes.insert((layout::SYSTEM, of.mark(epoch)), None);
+            }
+        }
+        if let Some(kept) = &self.nodes {
+            for (version, record) in &kept.rewritten {
+                store_nodes(*version, record, &mut writes);
+            }
+            let Write { table, key, value } = since_write(kept.since);
+            writes.insert((table, key), value);
         }
         let head = Value::from(self.to.encode());
         writes.insert((layout::SYSTEM, layout::HEAD_KEY.into()), Some(head));
         for ((table, key), value) in &writes {
             let bytes = (key.len() + value.as_ref().map_or(0, |value| value.len())) as u64;
-            if *table == layout::UNDO {
-                stats.bytes.undo += bytes;
-            } else {
-                stats.bytes.meta += bytes;
+            match *table {
+                layout::UNDO => stats.bytes.undo += bytes,
+                layout::OLD_NODES => stats.bytes.old_nodes += bytes,
+                _ => stats.bytes.meta += bytes,
             }
         }
         Ok(writes)
@@ -211,6 +233,9 @@ impl FlushJob {
                 chunks += 1;
             }
         }
+        if let Some(nodes) = &pending.nodes {
+            store_nodes(version, nodes, writes);
+        }
         if self.to.keeps_meta(version) {
             let key = version.to_be_bytes();
             let value = Value::from(StoredMeta::encode(meta, chunks));
@@ -218,6 +243,14 @@ impl FlushJob {
             let number = meta.block_number.to_be_bytes();
             writes.insert((layout::BLOCK, number.into()), Some(Value::from(key)));
         }
+    }
+}
+
+/// Stores the nodes that a version keeps of the one before.
+fn store_nodes(version: u64, record: &UndoRecord, writes: &mut OwnWrites) {
+    for (chunk, bytes) in (0..).zip(&record.chunks) {
+        let key = layout::undo_key(version, chunk);
+        writes.insert((layout::OLD_NODES, key.into()), Some(bytes.clone()));
     }
 }
 

@@ -8,7 +8,7 @@ use arbor_store::{Table, Value, Write};
 
 use crate::error::VersionsError;
 use crate::identity::TableKind;
-use crate::index;
+use crate::index::{ChangedBy, Of};
 use crate::undo::{Cursor, missing, stored_cursor};
 use crate::unflushed::Filters;
 use crate::version::Version;
@@ -41,9 +41,8 @@ impl<'a> View<'a> {
             let epoch = next / self.unflushed.epoch;
             if self.unflushed.indexed.contains(&epoch) {
                 let end = (epoch + 1) * self.unflushed.epoch;
-                let found =
-                    index::first_change(self.base, epoch, table, key, next % self.unflushed.epoch)?;
-                if let Some((offset, chunk)) = found {
+                let changed_by = ChangedBy::read(self.base, Of::Flat, (epoch, table, key))?;
+                if let Some((offset, chunk)) = changed_by.from(next % self.unflushed.epoch).next() {
                     let changed = epoch * self.unflushed.epoch + offset;
                     let old = self.old_value(changed, chunk, table, key)?;
                     return old.ok_or_else(|| {
@@ -64,7 +63,7 @@ impl<'a> View<'a> {
             }
             next += 1;
         }
-        self.get(table, key)
+        self.newest().get(table, key)
     }
 
     /// Scans a flat table as of a retained version, like [`View::scan`]. Reads the undo of every
@@ -86,7 +85,8 @@ impl<'a> View<'a> {
         let fits = |t: Table, key: &[u8]| t == table && key.starts_with(prefix) && key >= from;
         let old = self.oldest_values(version.0 + 1, head, fits)?;
         let over = old.into_iter().map(|((_, key), value)| (key, value));
-        self.scan_under(over.collect(), table, prefix, from)
+        self.newest()
+            .scan_under(over.collect(), table, prefix, from)
     }
 
     /// Returns, for each flat key that changed after `version`, its value at `version`, ascending
@@ -95,7 +95,7 @@ impl<'a> View<'a> {
     /// # Errors
     /// [`VersionsError::NotRetained`]; the store's errors; a malformed record.
     pub fn undo_since(self, version: Version) -> Result<Vec<Write>, VersionsError> {
-        let head = self.unflushed.retained(version)?;
+        let head = self.last(version)?;
         let old = self.oldest_values(version.0 + 1, head, |_, _| true)?;
         let entry = |((table, key), value)| Write { table, key, value };
         Ok(old.into_iter().map(entry).collect())
@@ -143,7 +143,7 @@ impl<'a> View<'a> {
         table: Table,
         first: RangeInclusive<u8>,
     ) -> Result<Vec<Write>, VersionsError> {
-        let head = self.unflushed.retained(version)?;
+        let head = self.last(version)?;
         let mut oldest = BTreeMap::new();
         for version in version.0 + 1..=head {
             self.each_change_of_part(version, table, &first, |cursor| {
@@ -165,6 +165,12 @@ impl<'a> View<'a> {
             .retained(Version(version.0.saturating_sub(1)))?;
         let cursor = self.cursor(version.0, 0)?;
         Ok(u64::from(cursor.entries()) * u64::from(cursor.chunks()))
+    }
+
+    /// The version that this view is of; `version` can be read.
+    fn last(self, version: Version) -> Result<u64, VersionsError> {
+        let head = self.unflushed.retained(version)?;
+        Ok(self.at.map_or(head, |at| at.version.0))
     }
 
     fn oldest_values(

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::VersionsError;
 
 /// First table byte that belongs to this crate; callers' tables are below.
-pub(crate) const FIRST_OWN_TABLE: u8 = 0xf0;
+pub(crate) const FIRST_OWN_TABLE: u8 = 0xee;
 
 /// What a database commits to and how.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -91,7 +91,7 @@ impl TableKind {
 /// A caller's table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TableSpec {
-    /// The table's byte, below 0xf0.
+    /// The table's byte, below 0xee.
     pub table: Table,
     /// Its name in messages.
     pub name: &'static str,
@@ -116,7 +116,7 @@ impl Schema {
         for (position, spec) in specs.iter().enumerate() {
             let slot = &mut positions[usize::from(spec.table.0)];
             let reason = if spec.table.0 >= FIRST_OWN_TABLE {
-                "bytes from 0xf0 belong to the versions themselves"
+                "bytes from 0xee belong to the versions themselves"
             } else if *slot != UNKNOWN {
                 "declared twice"
             } else {

@@ -6,49 +6,102 @@
 //! ascending. A chunk number above 65,535 is stored as 65,535 and found from there on.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeSet, BinaryHeap};
 
 use arbor_store::{Reader, Store, Table, Value, Write};
 
 use crate::error::VersionsError;
 use crate::layout;
-use crate::undo::{Cursor, stored_cursor};
+use crate::undo::{Cursor, found_cursor, missing};
 
-/// Returns the first version of an epoch, not below `from` (both counted within the epoch), that
-/// changes a key, and the undo chunk where the search begins.
-pub(crate) fn first_change(
-    base: &dyn Reader,
-    epoch: u64,
-    table: Table,
-    key: &[u8],
-    from: u64,
-) -> Result<Option<(u64, u32)>, VersionsError> {
-    let found = base
-        .get(layout::INDEX, &layout::index_key(epoch, table, key))
-        .map_err(VersionsError::store("reading an index"))?;
-    let Some(list) = found else { return Ok(None) };
-    let (entries, rest) = list.as_chunks::<4>();
-    if !rest.is_empty() {
-        return Err(VersionsError::malformed(
-            format!("index of epoch {epoch}"),
-            "not a list of 4-byte entries",
-        ));
+/// The records that an index is of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Of {
+    /// Undo, which every version of an indexed epoch has.
+    Flat,
+    /// [Old nodes](crate::old_nodes), which some versions have.
+    Nodes,
+}
+
+impl Of {
+    /// The table of the records.
+    pub(crate) const fn records(self) -> Table {
+        match self {
+            Self::Flat => layout::UNDO,
+            Self::Nodes => layout::OLD_NODES,
+        }
     }
-    let entry = |bytes: &[u8; 4]| {
-        let [a, b, c, d] = *bytes;
-        (
-            u64::from(u16::from_be_bytes([a, b])),
-            u32::from(u16::from_be_bytes([c, d])),
-        )
-    };
-    let place = entries.partition_point(|bytes| entry(bytes).0 < from);
-    Ok(entries.get(place).map(entry))
+
+    /// The table of the index.
+    pub(crate) const fn table(self) -> Table {
+        match self {
+            Self::Flat => layout::INDEX,
+            Self::Nodes => layout::NODE_INDEX,
+        }
+    }
+
+    /// The prefix of the marks of epochs.
+    pub(crate) const fn marks(self) -> &'static [u8] {
+        match self {
+            Self::Flat => layout::INDEXED_PREFIX,
+            Self::Nodes => layout::NODE_INDEXED_PREFIX,
+        }
+    }
+
+    /// The key of the mark of an epoch.
+    pub(crate) fn mark(self, epoch: u64) -> Box<[u8]> {
+        [self.marks(), &epoch.to_be_bytes()].concat().into()
+    }
+}
+
+/// Which versions of an epoch change a key: ascending, each with the chunk of its record where the search for the key begins.
+pub(crate) struct ChangedBy(Option<Value>);
+
+impl ChangedBy {
+    /// Reads what the index of an epoch says of a key.
+    pub(crate) fn read(
+        base: &dyn Reader,
+        of: Of,
+        (epoch, table, key): (u64, Table, &[u8]),
+    ) -> Result<Self, VersionsError> {
+        let list = base
+            .get(of.table(), &layout::index_key(epoch, table, key))
+            .map_err(VersionsError::store("reading an index"))?;
+        match list {
+            Some(list) if list.len() % 4 != 0 => Err(VersionsError::malformed(
+                format!("index of epoch {epoch}"),
+                "not a list of 4-byte entries",
+            )),
+            list => Ok(Self(list)),
+        }
+    }
+
+    /// The versions from one on, counted within the epoch.
+    pub(crate) fn from(&self, from: u64) -> impl Iterator<Item = (u64, u32)> + '_ {
+        let list = self.0.as_deref().unwrap_or_default();
+        let entries = list.as_chunks::<4>().0;
+        let entry = |bytes: &[u8; 4]| {
+            let [a, b, c, d] = *bytes;
+            (
+                u64::from(u16::from_be_bytes([a, b])),
+                u32::from(u16::from_be_bytes([c, d])),
+            )
+        };
+        let place = entries.partition_point(|bytes| entry(bytes).0 < from);
+        entries[place..].iter().map(entry)
+    }
 }
 
 /// Builds the index of an epoch from stored undo and returns the bytes handed to the store.
-pub(crate) fn build(store: &dyn Store, epoch: u64, length: u64) -> Result<u64, VersionsError> {
-    remove(store, epoch)?;
-    let mut entries = Builder::new(store, epoch, length, first_undo(epoch, length))?;
+pub(crate) fn build(
+    store: &dyn Store,
+    of: Of,
+    epoch: u64,
+    length: u64,
+) -> Result<u64, VersionsError> {
+    remove(store, of, epoch)?;
+    let first = first_undo(epoch, length);
+    let mut entries = Builder::new(store, of, (epoch, length), first)?;
     let mut bytes = 0;
     let mut failure = None;
     let mut writes = std::iter::from_fn(|| match entries.next_entry() {
@@ -74,15 +127,31 @@ pub(crate) fn build(store: &dyn Store, epoch: u64, length: u64) -> Result<u64, V
 }
 
 /// Removes the entries of an epoch; its mark is removed elsewhere, before.
-pub(crate) fn remove(store: &dyn Store, epoch: u64) -> Result<(), VersionsError> {
+pub(crate) fn remove(store: &dyn Store, of: Of, epoch: u64) -> Result<(), VersionsError> {
     store
-        .delete_prefix(layout::INDEX, &epoch.to_be_bytes())
+        .delete_prefix(of.table(), &epoch.to_be_bytes())
         .map_err(VersionsError::store("removing an index"))
+}
+
+/// Reads which epochs have an index.
+pub(crate) fn marked(store: &dyn Reader, of: Of) -> Result<BTreeSet<u64>, VersionsError> {
+    let mut indexed = BTreeSet::new();
+    let marks = store
+        .scan(layout::SYSTEM, of.marks(), &[])
+        .map_err(VersionsError::store("reading the marks of indexes"))?;
+    for mark in marks {
+        let (key, _) = mark.map_err(VersionsError::store("reading the marks of indexes"))?;
+        let epoch = <[u8; 8]>::try_from(&key[of.marks().len()..])
+            .map_err(|_| VersionsError::malformed("mark of an index", "epoch is not 8 bytes"))?;
+        indexed.insert(u64::from_be_bytes(epoch));
+    }
+    Ok(indexed)
 }
 
 /// Merges the undo cursors of an epoch's versions, ascending by table, key and version.
 pub(crate) struct Builder<'a> {
     store: &'a dyn Reader,
+    of: Of,
     epoch: u64,
     length: u64,
     cursors: Vec<(u32, Cursor)>,
@@ -95,12 +164,13 @@ impl<'a> Builder<'a> {
     /// Begins with version `first`, which lies in the epoch.
     pub(crate) fn new(
         store: &'a dyn Reader,
-        epoch: u64,
-        length: u64,
+        of: Of,
+        (epoch, length): (u64, u64),
         first: u64,
     ) -> Result<Self, VersionsError> {
         let mut builder = Self {
             store,
+            of,
             epoch,
             length,
             cursors: Vec::new(),
@@ -108,7 +178,11 @@ impl<'a> Builder<'a> {
             marked: false,
         };
         for version in first..(epoch + 1) * length {
-            let cursor = stored_cursor(store, version, 0)?;
+            let cursor = match found_cursor(store, of.records(), version, 0)? {
+                Some(cursor) => cursor,
+                None if of == Of::Nodes => continue,
+                None => return Err(missing(version, 0)),
+            };
             builder.cursors.push((0, cursor));
             let offset = u16::try_from(version % length)
                 .expect("invariant: an epoch has at most 65,536 versions");
@@ -126,7 +200,8 @@ impl<'a> Builder<'a> {
                 return Ok(());
             }
             let version = self.epoch * self.length + u64::from(offset);
-            *cursor = stored_cursor(self.store, version, *chunk)?;
+            let next = found_cursor(self.store, self.of.records(), version, *chunk)?;
+            *cursor = next.ok_or_else(|| missing(version, *chunk))?;
         }
         let key = cursor.table_and_key().to_vec();
         self.heap.push(Reverse((key, offset, place)));
@@ -138,7 +213,7 @@ impl<'a> Builder<'a> {
         let Some(Reverse((key, _, _))) = self.heap.peek() else {
             let mark = (!self.marked).then(|| Write {
                 table: layout::SYSTEM,
-                key: layout::indexed_key(self.epoch),
+                key: self.of.mark(self.epoch),
                 value: Some(layout::empty()),
             });
             self.marked = true;
@@ -157,7 +232,7 @@ impl<'a> Builder<'a> {
             self.push_next(place, offset)?;
         }
         Ok(Some(Write {
-            table: layout::INDEX,
+            table: self.of.table(),
             key: layout::index_key(self.epoch, Table(key[0]), &key[1..]),
             value: Some(Value::from(list)),
         }))

@@ -3,12 +3,14 @@
 use arbor_store::{Table, Value};
 
 use crate::error::VersionsError;
-use crate::layout::{BLOCK, INDEX, META, SYSTEM, UNDO};
+use crate::layout::{BLOCK, INDEX, META, NODE_INDEX, OLD_NODES, SYSTEM, UNDO};
 use crate::undo::Cursor;
 use crate::view::{Entries, View};
 
 /// The tables of this crate, and their names.
-pub const OWN_TABLES: [(Table, &str); 5] = [
+pub const OWN_TABLES: [(Table, &str); 7] = [
+    (OLD_NODES, "old nodes"),
+    (NODE_INDEX, "old node index"),
     (META, "versions"),
     (BLOCK, "blocks"),
     (UNDO, "undo"),

@@ -4,6 +4,10 @@ use std::sync::Arc;
 
 use arbor_store::{Table, Value, Write};
 
+/// Version and chunk number, big-endian, to a chunk of the [old nodes](crate::old_nodes) of a version.
+pub(crate) const OLD_NODES: Table = Table(0xee);
+/// Epoch, big-endian, table byte and key, to the versions of that epoch which change the node.
+pub(crate) const NODE_INDEX: Table = Table(0xef);
 /// Version, big-endian, to its meta.
 pub(crate) const META: Table = Table(0xf0);
 /// Block number, big-endian, to the newest version of that block, big-endian.
@@ -25,9 +29,10 @@ pub(crate) const LOADING_KEY: &[u8] = b"loading";
 /// Prefix of the marks in [`SYSTEM`]: an epoch, big-endian, follows.
 pub(crate) const INDEXED_PREFIX: &[u8] = b"indexed/";
 
-pub(crate) fn indexed_key(epoch: u64) -> Box<[u8]> {
-    [INDEXED_PREFIX, &epoch.to_be_bytes()].concat().into()
-}
+/// Key in [`SYSTEM`] of the version from which on nodes are kept, big-endian; absent if they are not.
+pub(crate) const KEPT_NODES_KEY: &[u8] = b"kept nodes";
+/// As [`INDEXED_PREFIX`], of [`NODE_INDEX`].
+pub(crate) const NODE_INDEXED_PREFIX: &[u8] = b"node indexed/";
 
 pub(crate) fn undo_key(version: u64, chunk: u32) -> [u8; 12] {
     let mut key = [0; 12];

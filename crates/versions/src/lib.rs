@@ -28,6 +28,7 @@
 
 mod cache;
 mod changes;
+mod difference;
 mod error;
 mod flush;
 mod hashed;
@@ -40,6 +41,7 @@ mod layer;
 mod layout;
 mod load;
 mod meta;
+mod old_nodes;
 mod open;
 mod options;
 mod ordered;

@@ -12,10 +12,11 @@ use crate::head_file::{
     DirLock, DirReader, FlushedVersion, HeadFile, has_head_file, read_head_file,
 };
 use crate::identity::{Identity, Schema, StoredIdentity, TableSpec};
-use crate::index;
+use crate::index::{self, Of};
 use crate::layer::Layer;
 use crate::layout;
 use crate::meta::{HeadRecord, Meta, array, partly_loaded, read_head};
+use crate::old_nodes::KeptNodes;
 use crate::options::Options;
 use crate::pins::Pins;
 use crate::snapshot::Snapshot;
@@ -74,6 +75,7 @@ impl Versions {
             oldest: 0,
             indexed: Arc::default(),
             filters: Arc::default(),
+            nodes: None,
             answered: Arc::default(),
         };
         Ok(Self::assemble(store, lock, files, unflushed, None, options))
@@ -125,7 +127,10 @@ impl Versions {
         if let Some(files) = &files {
             agree(files, unflushed.head.as_deref())?;
         }
-        remove_unmarked(&*store, &unflushed.indexed)?;
+        remove_unmarked(&*store, Of::Flat, &unflushed.indexed)?;
+        if let Some(kept) = &unflushed.nodes {
+            remove_unmarked(&*store, Of::Nodes, &kept.indexed)?;
+        }
         let now = StoredIdentity::new(identity, &unflushed.schema, unflushed.epoch);
         if read_identity(&*store)?.is_some_and(|stored| stored != now) {
             // It has tables from here on that it did not know.
@@ -151,7 +156,7 @@ impl Versions {
             true => CacheSeed::random(),
             false => CacheSeed::fixed(),
         };
-        Self {
+        let mut versions = Self {
             active: Layer::new(&unflushed.schema),
             base: Arc::new(CachedStore::new(store, options.cache_bytes, seed)),
             unflushed,
@@ -169,7 +174,11 @@ impl Versions {
             flush_wait: std::time::Duration::ZERO,
             pins: Pins::of(lock.as_ref().map(DirLock::dir)),
             _lock: lock,
+        };
+        if versions.options.keep_nodes {
+            versions.keep_nodes();
         }
+        versions
     }
 }
 
@@ -265,8 +274,9 @@ fn read_stored(
         pending: Vec::new(),
         head: head.map(Arc::new),
         oldest: stored.map_or(0, |record| record.oldest),
-        indexed: Arc::new(read_indexed(store)?),
+        indexed: Arc::new(index::marked(store, Of::Flat)?),
         filters: Arc::new(Filters::default()),
+        nodes: KeptNodes::read(store)?,
         answered: Arc::default(),
     };
     Ok((unflushed, stored))
@@ -389,27 +399,15 @@ fn head_meta(store: &dyn Reader, record: HeadRecord) -> Result<Meta, VersionsErr
     Ok(stored.meta)
 }
 
-/// Reads which epochs have an index.
-pub(crate) fn read_indexed(store: &dyn Reader) -> Result<BTreeSet<u64>, VersionsError> {
-    let mut indexed = BTreeSet::new();
-    let marks = store
-        .scan(layout::SYSTEM, layout::INDEXED_PREFIX, &[])
-        .map_err(VersionsError::store("reading the marks of indexes"))?;
-    for mark in marks {
-        let (key, _) = mark.map_err(VersionsError::store("reading the marks of indexes"))?;
-        let epoch = &key[layout::INDEXED_PREFIX.len()..];
-        let epoch = <[u8; 8]>::try_from(epoch)
-            .map_err(|_| VersionsError::malformed("mark of an index", "epoch is not 8 bytes"))?;
-        indexed.insert(u64::from_be_bytes(epoch));
-    }
-    Ok(indexed)
-}
-
 /// Removes the oldest indexes as long as they have no mark: a crash came between the loss of the
 /// mark and the removal. A newer unmarked one is removed when it is built again.
-fn remove_unmarked(store: &dyn Store, indexed: &BTreeSet<u64>) -> Result<(), VersionsError> {
+fn remove_unmarked(
+    store: &dyn Store,
+    of: Of,
+    indexed: &BTreeSet<u64>,
+) -> Result<(), VersionsError> {
     loop {
-        let scan = store.scan(layout::INDEX, &[], &[]);
+        let scan = store.scan(of.table(), &[], &[]);
         let first = scan
             .map_err(VersionsError::store("looking for indexes"))?
             .next();
@@ -425,6 +423,6 @@ fn remove_unmarked(store: &dyn Store, indexed: &BTreeSet<u64>) -> Result<(), Ver
         if indexed.contains(&epoch) {
             return Ok(());
         }
-        index::remove(store, epoch)?;
+        index::remove(store, of, epoch)?;
     }
 }

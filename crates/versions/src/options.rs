@@ -34,6 +34,9 @@ pub struct Options {
     pub ingest_above: usize,
     /// Largest undo chunk in bytes; a single longer value makes a longer chunk.
     pub undo_chunk: usize,
+    /// Keep the nodes of older versions from the head on, as [`Versions::keep_nodes`](crate::Versions::keep_nodes) does. Without it a database goes on as
+    /// it was.
+    pub keep_nodes: bool,
     /// Versions an index epoch, 2 to 65,536. Fixed when the database is created.
     pub epoch: u64,
 }
@@ -49,6 +52,7 @@ impl Default for Options {
             background: true,
             ingest_above: 1 << 20,
             undo_chunk: 1 << 20,
+            keep_nodes: false,
             epoch: 1024,
         }
     }

@@ -20,6 +20,7 @@ use crate::flush::{FlushJob, OwnWrites};
 use crate::index;
 use crate::layout;
 use crate::meta::{HeadRecord, StoredMeta};
+use crate::old_nodes;
 use crate::options::Retain;
 use crate::stats::PruneStats;
 use crate::undo::stored_cursor;
@@ -109,12 +110,15 @@ impl Versions {
         let taken = self.flying_versions();
         for version in (self.unflushed.oldest + 1).max(first_pending)..=oldest {
             let place = usize::try_from(version - first_pending).expect("invariant: in memory");
-            let dropped = self.unflushed.pending[place].undo.take();
+            let dropped = self.unflushed.pending[place].forget();
             if place >= taken {
-                self.undo_bytes -= dropped.map_or(0, |undo| undo.bytes());
+                self.undo_bytes -= dropped;
             }
         }
         self.unflushed.oldest = oldest;
+        if let Some(kept) = &mut self.unflushed.nodes {
+            kept.rewritten.retain(|version, _| *version > oldest);
+        }
         self.forget_old_indexes()
     }
 
@@ -138,6 +142,13 @@ impl Versions {
             let indexed = Arc::make_mut(&mut self.unflushed.indexed);
             indexed.retain(|epoch| !gone(*epoch));
             self.drop_epochs.extend(&dropped);
+        }
+        if let Some(kept) = &mut self.unflushed.nodes
+            && kept.indexed.iter().any(|epoch| gone(*epoch))
+        {
+            let indexed = Arc::make_mut(&mut kept.indexed);
+            self.drop_epochs
+                .extend(indexed.extract_if(.., |epoch| gone(*epoch)));
         }
         dropped.len() as u64
     }
@@ -180,6 +191,7 @@ impl FlushJob {
         for version in target + 1..=from.version {
             let stored = stored_meta(&*self.base, version)?;
             delete_undo(&*self.base, &stored, writes)?;
+            self.delete_old_nodes(version, writes)?;
             delete_meta(&stored, true, writes);
         }
         if target < from.version {
@@ -204,6 +216,7 @@ impl FlushJob {
         for version in from.oldest + 1..=self.to.oldest.min(stored) {
             let stored = stored_meta(&*self.base, version)?;
             delete_undo(&*self.base, &stored, writes)?;
+            self.delete_old_nodes(version, writes)?;
         }
         let mut next: Option<StoredMeta> = None;
         for version in from.oldest_meta..self.to.oldest_meta.min(stored + 1) {
@@ -222,6 +235,17 @@ impl FlushJob {
                 next.map(|meta| meta.block_number)
             };
             delete_meta(&this, newer != Some(this.meta.block_number), writes);
+        }
+        Ok(())
+    }
+}
+
+impl FlushJob {
+    /// Deletes the nodes that a stored version keeps of the one before, if old nodes are kept.
+    fn delete_old_nodes(&self, version: u64, writes: &mut OwnWrites) -> Result<(), VersionsError> {
+        if self.nodes.is_some() {
+            let keys = old_nodes::stored_keys(&*self.base, version)?;
+            writes.extend(keys.map(|key| ((layout::OLD_NODES, key), None)));
         }
         Ok(())
     }

@@ -27,6 +27,7 @@ impl Snapshot {
             unflushed: &self.unflushed,
             active: None,
             deadline: None,
+            at: None,
         }
     }
 }

@@ -15,6 +15,8 @@ pub struct WrittenBytes {
     pub blobs: u64,
     /// Undo records, and the keys of those deleted.
     pub undo: u64,
+    /// Old nodes, and the keys of those deleted.
+    pub old_nodes: u64,
     /// Index epochs.
     pub index: u64,
     /// Metas, block numbers and the head record.
@@ -24,7 +26,7 @@ pub struct WrittenBytes {
 impl WrittenBytes {
     /// Returns the sum.
     pub fn total(&self) -> u64 {
-        self.flat + self.nodes + self.blobs + self.undo + self.index + self.meta
+        self.flat + self.nodes + self.blobs + self.undo + self.old_nodes + self.index + self.meta
     }
 
     pub(crate) fn of_kind(&mut self, kind: TableKind) -> &mut u64 {
@@ -40,6 +42,7 @@ impl WrittenBytes {
         self.nodes += other.nodes;
         self.blobs += other.blobs;
         self.undo += other.undo;
+        self.old_nodes += other.old_nodes;
         self.index += other.index;
         self.meta += other.meta;
     }

@@ -34,7 +34,8 @@ impl Snapshot {
         let mut next = self.with_layer(layer);
         let meta = Arc::new(meta);
         next.unflushed.head = Some(meta.clone());
-        next.unflushed.pending.push(Pending { meta, undo });
+        let nodes = None;
+        next.unflushed.pending.push(Pending { meta, undo, nodes });
         Ok(next)
     }
 
@@ -84,6 +85,8 @@ impl Snapshot {
         layers.push(Arc::new(layer));
         // Versions on top of different snapshots have the same numbers, by which filters are found.
         next.unflushed.filters = Arc::new(Filters::default());
+        // They would have to be read for each version that may never be committed.
+        next.unflushed.nodes = None;
         next
     }
 }

@@ -98,7 +98,8 @@ fn encode_entry(
     }
 }
 
-fn put_varint(to: &mut Vec<u8>, mut number: usize) {
+/// Appends a number in LEB128.
+pub(crate) fn put_varint(to: &mut Vec<u8>, mut number: usize) {
     while number >= 0x80 {
         to.push((number & 0x7f) as u8 | 0x80);
         number >>= 7;
@@ -237,7 +238,7 @@ impl Cursor {
         format!("undo of version {}, chunk {}", self.version, self.chunk)
     }
 
-    fn malformed(&self, reason: &str) -> VersionsError {
+    pub(crate) fn malformed(&self, reason: &str) -> VersionsError {
         VersionsError::malformed(self.name(), reason)
     }
 }
@@ -248,11 +249,23 @@ pub(crate) fn stored_cursor(
     version: u64,
     chunk: u32,
 ) -> Result<Cursor, VersionsError> {
+    let cursor = found_cursor(base, layout::UNDO, version, chunk)?;
+    cursor.ok_or_else(|| missing(version, chunk))
+}
+
+/// Opens a chunk of one of the two tables of such records; `None` if it is not there.
+pub(crate) fn found_cursor(
+    base: &dyn Reader,
+    table: Table,
+    version: u64,
+    chunk: u32,
+) -> Result<Option<Cursor>, VersionsError> {
     let bytes = base
-        .get(layout::UNDO, &layout::undo_key(version, chunk))
-        .map_err(VersionsError::store("reading undo"))?
-        .ok_or_else(|| missing(version, chunk))?;
-    Cursor::new(version, chunk, bytes)
+        .get(table, &layout::undo_key(version, chunk))
+        .map_err(VersionsError::store("reading undo"))?;
+    bytes
+        .map(|bytes| Cursor::new(version, chunk, bytes))
+        .transpose()
 }
 
 /// A chunk that is not there.

@@ -12,6 +12,7 @@ use crate::error::VersionsError;
 use crate::identity::Schema;
 use crate::layer::Layer;
 use crate::meta::Meta;
+use crate::old_nodes::KeptNodes;
 use crate::undo::UndoRecord;
 use crate::version::Version;
 
@@ -21,6 +22,23 @@ pub(crate) struct Pending {
     pub(crate) meta: Arc<Meta>,
     /// `None` for the first version of all and for versions whose history is not retained.
     pub(crate) undo: Option<Arc<UndoRecord>>,
+    /// The nodes that changed since the [kept](crate::old_nodes) version before, if this one is kept.
+    pub(crate) nodes: Option<Arc<UndoRecord>>,
+}
+
+impl Pending {
+    /// Bytes of its records.
+    pub(crate) fn bytes(&self) -> usize {
+        let records = self.undo.iter().chain(&self.nodes);
+        records.map(|record| record.bytes()).sum()
+    }
+
+    /// Drops what leads back from it; returns the bytes of that.
+    pub(crate) fn forget(&mut self) -> usize {
+        let bytes = self.bytes();
+        (self.undo, self.nodes) = (None, None);
+        bytes
+    }
 }
 
 /// Everything that a reader needs besides a store; cheap to clone.
@@ -39,6 +57,8 @@ pub(crate) struct Unflushed {
     /// Epochs that have an index.
     pub(crate) indexed: Arc<BTreeSet<u64>>,
     pub(crate) filters: Arc<Filters>,
+    /// `None` if old nodes are not kept.
+    pub(crate) nodes: Option<KeptNodes>,
     /// Reads of callers' tables at the head that layers answered.
     pub(crate) answered: Arc<AtomicU64>,
 }
@@ -66,8 +86,7 @@ impl Unflushed {
 
     /// Returns bytes of the undo that waits for a flush.
     pub(crate) fn pending_bytes(&self) -> usize {
-        let undo = self.pending.iter().filter_map(|p| p.undo.as_ref());
-        undo.map(|undo| undo.bytes()).sum()
+        self.pending.iter().map(Pending::bytes).sum()
     }
 }
 

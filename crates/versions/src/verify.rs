@@ -6,10 +6,10 @@ use arbor_store::{Reader, Table, Value};
 
 use crate::error::VersionsError;
 use crate::identity::{StoredIdentity, TableKind};
-use crate::index;
+use crate::index::{self, Of};
 use crate::layout;
 use crate::meta::{HeadRecord, Meta, StoredMeta, array, read_head};
-use crate::open::read_indexed;
+use crate::old_nodes::{KeptNodes, check_chunk};
 use crate::snapshot::Snapshot;
 use crate::undo::Cursor;
 use crate::unflushed::Unflushed;
@@ -22,6 +22,8 @@ pub struct RecordCounts {
     pub metas: u64,
     /// Undo chunks, each of them decoded.
     pub undo_chunks: u64,
+    /// Chunks of old nodes, each of them decoded.
+    pub old_node_chunks: u64,
     /// Index entries, each compared with the undo that it was made from.
     pub index_entries: u64,
 }
@@ -57,10 +59,18 @@ impl Snapshot {
             let metas = check.metas(stored, meta)?;
             check.blocks(&metas)?;
             check.undo(stored, &metas)?;
-            check.indexes(stored)?;
+            check.old_nodes(stored)?;
+            check.indexes(Of::Flat, stored)?;
+            check.indexes(Of::Nodes, stored)?;
         }
         Ok(check.counts)
     }
+}
+
+fn is_mark(key: &[u8]) -> bool {
+    [Of::Flat, Of::Nodes]
+        .iter()
+        .any(|of| key.starts_with(of.marks()))
 }
 
 /// Block number and number of undo chunks of each version.
@@ -109,7 +119,8 @@ impl<'a> Check<'a> {
                 }
                 // Held against the metas and undo that it promises.
                 layout::HEAD_KEY => {}
-                key if key.starts_with(layout::INDEXED_PREFIX) && value.is_empty() => {}
+                layout::KEPT_NODES_KEY if value.len() == 8 => {}
+                key if is_mark(key) && value.is_empty() => {}
                 key => (check.fault)(format!("system record {}: unknown", const_hex::encode(key))),
             }
             Ok(())
@@ -121,7 +132,7 @@ impl<'a> Check<'a> {
         let specs = self.unflushed.schema.specs();
         let declared: BTreeSet<Table> = specs.iter().map(|spec| spec.table).collect();
         for table in (0..=u8::MAX).map(Table) {
-            if declared.contains(&table) || (layout::META..=layout::SYSTEM).contains(&table) {
+            if declared.contains(&table) || (layout::OLD_NODES..=layout::SYSTEM).contains(&table) {
                 continue;
             }
             let scan = self.base.scan(table, &[], &[]);
@@ -290,26 +301,87 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
+    /// Old nodes of versions that can be read: whole records. Where none are kept there are none.
+    fn old_nodes(&mut self, stored: HeadRecord) -> Result<(), VersionsError> {
+        let since = KeptNodes::read(self.base)?.map(|kept| kept.since);
+        let (mut last, mut open): (Vec<u8>, Option<(u64, u32, u32)>) = (Vec::new(), None);
+        self.each(layout::OLD_NODES, &[], |check, key, value| {
+            let Ok(key) = <[u8; 12]>::try_from(key) else {
+                let key = const_hex::encode(key);
+                (check.fault)(format!("old nodes {key}: key of another length"));
+                return Ok(());
+            };
+            let version = u64::from_be_bytes(array(&key));
+            let chunk = u32::from_be_bytes(array(&key[8..]));
+            check.counts.old_node_chunks += 1;
+            let first = stored.oldest.max(since.unwrap_or(u64::MAX));
+            if version <= first || version > stored.version {
+                (check.fault)(format!(
+                    "old nodes of version {version}: not one of those that are kept"
+                ));
+            }
+            let before = open.filter(|(of, ..)| *of == version);
+            let expected = before.map_or(0, |(_, chunk, _)| chunk + 1);
+            if expected == 0 {
+                check.all_chunks(open);
+                last.clear();
+            }
+            match check_chunk(
+                &check.unflushed.schema,
+                (version, chunk),
+                value,
+                &mut last,
+            ) {
+                Ok(chunks) => {
+                    if chunk != expected || before.is_some_and(|(.., of)| of != chunks) {
+                        (check.fault)(format!(
+                            "old nodes of version {version}, chunk {chunk}: not the one that comes next"
+                        ));
+                    }
+                    open = Some((version, chunk, chunks));
+                }
+                Err(error) => {
+                    (check.fault)(error.to_string());
+                    open = None;
+                }
+            }
+            Ok(())
+        })?;
+        self.all_chunks(open);
+        Ok(())
+    }
+
+    /// Checks that a record's last chunk was met.
+    fn all_chunks(&mut self, last: Option<(u64, u32, u32)>) {
+        if let Some((version, chunk, chunks)) = last.filter(|(_, chunk, of)| chunk + 1 != *of) {
+            (self.fault)(format!(
+                "old nodes of version {version}: {} of {chunks} chunks are stored",
+                chunk + 1
+            ));
+        }
+    }
+
     /// Entries of epochs without a mark are what a crash left, and are not read. Nor is what an entry says of versions
     /// that are pruned, as long as they come first.
-    fn indexes(&mut self, stored: HeadRecord) -> Result<(), VersionsError> {
+    fn indexes(&mut self, of: Of, stored: HeadRecord) -> Result<(), VersionsError> {
         let unflushed = self.unflushed;
-        for epoch in read_indexed(self.base)? {
+        for epoch in index::marked(self.base, of)? {
             let start = epoch * unflushed.epoch;
             let first = index::first_undo(epoch, unflushed.epoch).max(stored.oldest + 1);
-            let mut rebuilt = match index::Builder::new(self.base, epoch, unflushed.epoch, first) {
-                Ok(rebuilt) => rebuilt,
-                Err(error) => {
-                    (self.fault)(format!("index of epoch {epoch}: {error}"));
-                    continue;
-                }
-            };
+            let mut rebuilt =
+                match index::Builder::new(self.base, of, (epoch, unflushed.epoch), first) {
+                    Ok(rebuilt) => rebuilt,
+                    Err(error) => {
+                        (self.fault)(format!("index of epoch {epoch}: {error}"));
+                        continue;
+                    }
+                };
             let mut next = || {
                 let entry = rebuilt.next_entry()?;
-                Ok::<_, VersionsError>(entry.filter(|entry| entry.table == layout::INDEX))
+                Ok::<_, VersionsError>(entry.filter(|entry| entry.table == of.table()))
             };
             let mut wrong = false;
-            self.each(layout::INDEX, &epoch.to_be_bytes(), |check, key, value| {
+            self.each(of.table(), &epoch.to_be_bytes(), |check, key, value| {
                 check.counts.index_entries += 1;
                 let (pairs, rest) = value.as_chunks::<4>();
                 let pruned = |pair: &&[u8; 4]| {
@@ -326,7 +398,11 @@ impl<'a> Check<'a> {
             })?;
             if wrong || next()?.is_some() {
                 (self.fault)(format!(
-                    "index of epoch {epoch}: not what the undo records give"
+                    "index of epoch {epoch}: not what the {} give",
+                    match of {
+                        Of::Flat => "undo records",
+                        Of::Nodes => "old nodes",
+                    }
                 ));
             }
         }

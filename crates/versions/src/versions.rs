@@ -72,6 +72,7 @@ impl Versions {
             unflushed: &self.unflushed,
             active: Some(&self.active),
             deadline: None,
+            at: None,
         }
     }
 
@@ -167,12 +168,19 @@ impl Versions {
         self.flush_by_budget()?;
 
         let alone = metas.len() == 1;
+        let nodes = match alone && self.options.retain != Retain::None {
+            true => self.old_nodes_of(last.0, std::iter::once(&changes))?,
+            false => None,
+        };
         let undo = self.put_version(changes, alone && last.0 > 0);
         for meta in metas {
-            self.advance(Arc::new(meta), undo.clone());
+            self.advance(Arc::new(meta), undo.clone(), nodes.clone());
         }
         if !alone {
             self.forget_before(last.0);
+            if let Some(kept) = &mut self.unflushed.nodes {
+                kept.since = last.0;
+            }
         }
         if self.options.durable_each {
             self.flush()?;
@@ -195,13 +203,23 @@ impl Versions {
             changes.prepare(&self.unflushed.schema, meta.version)?;
         }
         self.flush_by_budget()?;
+        // The nodes of those before the last may come with it.
+        let last = versions.last().map(|(meta, _)| meta.version.0);
+        let mut nodes = match last.filter(|_| self.options.retain != Retain::None) {
+            Some(last) => self.old_nodes_of(last, versions.iter().map(|(_, changes)| changes))?,
+            None => None,
+        };
         for (meta, changes) in versions {
             debug_assert!(
                 changes.flat().all(|change| self.agrees(change)),
                 "an old value is not what was applied before"
             );
             let undo = self.put_version(changes, meta.version.0 > 0);
-            self.advance(Arc::new(meta), undo);
+            let nodes = match Some(meta.version.0) == last {
+                true => nodes.take(),
+                false => None,
+            };
+            self.advance(Arc::new(meta), undo, nodes);
         }
         if self.options.durable_each {
             self.flush()?;
@@ -259,6 +277,7 @@ impl Versions {
         })?;
         check_writes(&self.unflushed.schema, &flat, TableKind::Flat)?;
         check_writes(&self.unflushed.schema, &nodes, TableKind::Nodes)?;
+        let old_nodes = self.nodes_rolled_back_to(to.0, &nodes)?;
         let writes = flat.into_iter().chain(nodes);
         put_writes(&mut self.active, &self.unflushed.schema, writes);
         let undone = usize::try_from(head - to.0).unwrap_or(usize::MAX);
@@ -266,13 +285,22 @@ impl Versions {
         self.unflushed.pending.truncate(kept);
         self.unflushed.head = Some(Arc::new(meta));
         self.unflushed.filters = Arc::new(Filters::default());
+        let is_rewritten = old_nodes.is_some();
+        if let Some(kept) = &mut self.unflushed.nodes {
+            kept.filters = Arc::default();
+            kept.since = kept.since.min(to.0);
+            kept.rewritten.retain(|version, _| *version < to.0);
+            kept.rewritten
+                .extend(old_nodes.map(|record| (to.0, record)));
+        }
         if let Some(stored) = self.stored
             && to.0 < stored.version
         {
             let target = self.truncate.map_or(to.0, |target| target.min(to.0));
             self.truncate = Some(target);
         }
-        self.forget_indexes_beyond(to.0);
+        // The index of an epoch that ends with it does not have a record that is written only now.
+        self.forget_indexes_beyond(to.0 - u64::from(is_rewritten));
         self.flush()
     }
 
@@ -302,11 +330,17 @@ impl Versions {
             .is_none_or(|slot| slot.value.as_deref() == change.old)
     }
 
-    fn advance(&mut self, meta: Arc<Meta>, undo: Option<Arc<UndoRecord>>) {
+    fn advance(
+        &mut self,
+        meta: Arc<Meta>,
+        undo: Option<Arc<UndoRecord>>,
+        nodes: Option<Arc<UndoRecord>>,
+    ) {
         let version = meta.version.0;
         self.unflushed.head = Some(meta.clone());
-        self.undo_bytes += undo.as_ref().map_or(0, |undo| undo.bytes());
-        self.unflushed.pending.push(Pending { meta, undo });
+        let pending = Pending { meta, undo, nodes };
+        self.undo_bytes += pending.bytes();
+        self.unflushed.pending.push(pending);
         self.forget_unretained(version);
     }
 
@@ -390,6 +424,8 @@ impl Versions {
             drop_epochs: self.drop_epochs.iter().copied().collect(),
             build_epochs: self.complete_epochs(to),
             epoch: self.unflushed.epoch,
+            build_node_epochs: self.complete_node_epochs(to),
+            nodes: self.unflushed.nodes.clone(),
             files: self.files.clone(),
             ingest_above: self.options.ingest_above,
             beside: self.options.background,
@@ -447,6 +483,13 @@ impl Versions {
                 for epoch in &job.drop_epochs {
                     self.drop_epochs.remove(epoch);
                 }
+                if let Some(kept) = &mut self.unflushed.nodes {
+                    kept.rewritten.clear();
+                    Arc::make_mut(&mut kept.indexed).extend(&job.build_node_epochs);
+                }
+                if !job.build_node_epochs.is_empty() && job.build_epochs.is_empty() {
+                    self.forget_old_indexes();
+                }
                 if !job.build_epochs.is_empty() {
                     let indexed = Arc::make_mut(&mut self.unflushed.indexed);
                     indexed.extend(&job.build_epochs);
@@ -470,6 +513,7 @@ impl Versions {
                 // let the next flush remove marks of indexes that nobody here knows of.
                 self.base.clear();
                 self.drop_epochs.extend(&job.build_epochs);
+                self.drop_epochs.extend(&job.build_node_epochs);
                 self.undo_bytes = self.unflushed.pending_bytes();
                 Arc::make_mut(&mut self.unflushed.layers[0]).forget_base();
                 if let Ok(stored) = read_head(self.base.store()) {

@@ -7,6 +7,7 @@ use std::time::Instant;
 use arbor_store::{Reader, Table, Value};
 
 use crate::error::VersionsError;
+use crate::identity::TableKind;
 use crate::layer::Layer;
 use crate::layout;
 use crate::meta::{Meta, StoredMeta};
@@ -18,6 +19,9 @@ pub type Entry = (Box<[u8]>, Value);
 /// Keys and values, ascending by key.
 pub type Entries<'a> = Box<dyn Iterator<Item = Result<Entry, VersionsError>> + 'a>;
 
+/// How many entries are looked at before a scan is.
+const FEW: usize = 8;
+
 /// One consistent state and its history, for reading.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
@@ -28,6 +32,8 @@ pub struct View<'a> {
     pub(crate) active: Option<&'a Layer>,
     /// When reading ends, if it does.
     pub(crate) deadline: Option<Instant>,
+    /// The version that it is [of](View::as_of); `None` for the newest one.
+    pub(crate) at: Option<&'a Meta>,
 }
 
 impl<'a> View<'a> {
@@ -48,9 +54,15 @@ impl<'a> View<'a> {
         }
     }
 
+    /// This view as of the newest version.
+    #[must_use]
+    pub fn newest(self) -> Self {
+        Self { at: None, ..self }
+    }
+
     /// Returns the newest version's meta; `None` before the first version.
     pub fn head(self) -> Option<&'a Meta> {
-        self.unflushed.head.as_deref()
+        self.at.or(self.unflushed.head.as_deref())
     }
 
     /// Returns the oldest version that can be read; `None` before the first version.
@@ -76,6 +88,10 @@ impl<'a> View<'a> {
     pub fn get(self, table: Table, key: &[u8]) -> Result<Option<Value>, VersionsError> {
         self.in_time()?;
         let position = self.unflushed.schema.position(table)?;
+        if let Some(at) = self.at {
+            let then = self.multi_get_at(at.version, (position, table), &[key])?;
+            return Ok(then.into_iter().next().flatten());
+        }
         match self.unflushed(position, key) {
             Some(value) => {
                 self.unflushed.answered.fetch_add(1, Ordering::Relaxed);
@@ -99,6 +115,9 @@ impl<'a> View<'a> {
     ) -> Result<Vec<Option<Value>>, VersionsError> {
         self.in_time()?;
         let position = self.unflushed.schema.position(table)?;
+        if let Some(at) = self.at {
+            return self.multi_get_at(at.version, (position, table), keys);
+        }
         let mut values = vec![None; keys.len()];
         let mut missing: Vec<(usize, &[u8])> = keys.iter().copied().enumerate().collect();
         for layer in self.layers() {
@@ -122,36 +141,74 @@ impl<'a> View<'a> {
         Ok(values)
     }
 
+    fn multi_get_at(
+        self,
+        version: Version,
+        (position, table): (usize, Table),
+        keys: &[&[u8]],
+    ) -> Result<Vec<Option<Value>>, VersionsError> {
+        match self.unflushed.schema.specs()[position].kind {
+            TableKind::Flat => {
+                let values = keys.iter().map(|key| self.get_at(version, table, key));
+                values.collect()
+            }
+            TableKind::Nodes => self.nodes_then(version.0, table, keys),
+            TableKind::Blobs => self.newest().multi_get(table, keys),
+        }
+    }
+
     /// Scans the keys at the head that begin with `prefix` and are not below `from`.
     ///
     /// Reads the store as far as the iterator is driven. In a table of nodes every unflushed entry
     /// is looked at first; in a flat table only those that are returned.
     ///
     /// # Errors
-    /// An unknown table; the store's errors, also from the iterator.
+    /// An unknown table; old nodes, which are read by their keys alone; the store's errors, also from the iterator.
     pub fn scan(
         self,
         table: Table,
         prefix: &[u8],
         from: &[u8],
     ) -> Result<Entries<'a>, VersionsError> {
+        if let Some(at) = self.at {
+            let position = self.unflushed.schema.position(table)?;
+            return match self.unflushed.schema.specs()[position].kind {
+                TableKind::Flat => self.scan_at(at.version, table, prefix, from),
+                TableKind::Nodes => Err(VersionsError::Table {
+                    table: table.0,
+                    reason: "old nodes are not listed",
+                }),
+                TableKind::Blobs => self.newest().scan(table, prefix, from),
+            };
+        }
         self.scan_under(Vec::new(), table, prefix, from)
     }
 
-    /// The first entry of the newest unflushed layer that begins with `prefix` and is not below `from`, unless it is a deletion: it is at the head, as others may be that come before it.
+    /// An entry of a flat table that begins with `prefix` and is not below `from`, if one is found at once. Others may come before it. So where there is but one, no scan has to
+    /// look for it.
     ///
     /// # Errors
-    /// An unknown table.
-    pub fn first_unflushed(
+    /// An unknown table; the store's errors.
+    pub fn at_hand(
         self,
         table: Table,
         prefix: &[u8],
         from: &[u8],
     ) -> Result<Option<Entry>, VersionsError> {
-        let position = self.unflushed.schema.position(table)?;
-        let newest = self.layers().find(|layer| !layer.is_empty());
-        let first = newest.and_then(|layer| layer.scan(position, prefix, from).next());
-        Ok(first.and_then(|(key, slot)| Some((key, slot.value.clone()?))))
+        let Some(at) = self.at else {
+            let position = self.unflushed.schema.position(table)?;
+            let newest = self.layers().find(|layer| !layer.is_empty());
+            let first = newest.and_then(|layer| layer.scan(position, prefix, from).next());
+            return Ok(first.and_then(|(key, slot)| Some((key, slot.value.clone()?))));
+        };
+        // What was there is mostly there still.
+        for entry in self.newest().scan(table, prefix, from)?.take(FEW) {
+            let (key, _) = entry?;
+            if let Some(value) = self.get_at(at.version, table, &key)? {
+                return Ok(Some((key, value)));
+            }
+        }
+        Ok(None)
     }
 
     /// Scans the head with entries laid over it that ascend and fit the scan.

@@ -48,6 +48,11 @@ struct State {
 enum Op {
     /// (flat?, table or key choice, new value's first byte or deletion) and the block's step.
     Apply(Vec<(u8, u8, Option<u8>)>, u8),
+    /// Several together, whose nodes come with the last.
+    Together(Vec<Vec<(u8, u8, Option<u8>)>>),
+    /// Keep nodes from here on, or of so many versions before the first; or none any more.
+    Keep(u8),
+    Forget,
     Flush,
     Reopen,
     Rollback(u8),
@@ -59,7 +64,11 @@ enum Op {
 
 fn ops() -> impl Strategy<Value = Vec<Op>> {
     let entry = (0u8..5, 0u8..10, proptest::option::weighted(0.7, 0u8..6));
+    let entries = proptest::collection::vec(entry.clone(), 0..12);
     let op = prop_oneof![
+        4 => proptest::collection::vec(entries, 1..5).prop_map(Op::Together),
+        2 => (0u8..5).prop_map(Op::Keep),
+        1 => proptest::bool::weighted(0.2).prop_map(|all| if all { Op::Forget } else { Op::Check }),
         12 => (proptest::collection::vec(entry, 0..12), 0u8..3).prop_map(|(e, s)| Op::Apply(e, s)),
         2 => Just(Op::Flush),
         1 => Just(Op::Reopen),
@@ -84,8 +93,10 @@ fn settings() -> impl Strategy<Value = Options> {
         prop_oneof![Just(0u64), Just(2000), Just(1 << 20)],
     );
     let ingest = prop_oneof![Just(0usize), Just(1 << 20)];
-    (retain, dirty, cache, ingest, any::<bool>(), 0u8..8).prop_map(
-        |(retain, dirty_bytes, cache_bytes, ingest_above, background, each)| Options {
+    let keep = any::<bool>();
+    (retain, dirty, cache, ingest, any::<bool>(), 0u8..8, keep).prop_map(
+        |(retain, dirty_bytes, cache_bytes, ingest_above, background, each, keep_nodes)| Options {
+            keep_nodes,
             cache_bytes,
             dirty_bytes,
             retain,
@@ -106,7 +117,17 @@ struct Run {
     states: Vec<State>,
     /// The lowest version that may still be readable.
     oldest: u64,
-    snapshots: Vec<(Snapshot, Vec<State>, u64)>,
+    kept: Kept,
+    snapshots: Vec<(Snapshot, Vec<State>, u64, Kept)>,
+}
+
+/// Which nodes are kept.
+#[derive(Clone, Default)]
+struct Kept {
+    /// From which version on, if any are.
+    since: Option<u64>,
+    /// Versions whose nodes came with a later one.
+    not: BTreeSet<u64>,
 }
 
 impl Run {
@@ -118,8 +139,10 @@ impl Run {
             versions: None,
             states: Vec::new(),
             oldest: 0,
+            kept: Kept::default(),
             snapshots: Vec::new(),
         };
+        run.kept.since = run.options.keep_nodes.then_some(0);
         let lock = run.lock();
         let created = Versions::create(run.store.clone(), lock, &identity(), &tables(), options);
         run.versions = Some(created.expect("created"));
@@ -138,6 +161,9 @@ impl Run {
     fn step(&mut self, op: &Op) {
         match op {
             Op::Apply(entries, step) => self.apply(entries, *step),
+            Op::Together(versions) => self.apply_together(versions),
+            Op::Keep(before) => self.keep(*before),
+            Op::Forget => self.forget(),
             Op::Flush => self.flush(),
             Op::Reopen => self.reopen(),
             Op::Rollback(depth) => self.rollback(*depth),
@@ -155,8 +181,9 @@ impl Run {
         }
     }
 
-    fn apply(&mut self, entries: &[(u8, u8, Option<u8>)], step: u8) {
-        let mut next = match self.states.last() {
+    /// What entries make of the last version, and its changes.
+    fn next(states: &[State], entries: &[(u8, u8, Option<u8>)], step: u8) -> (State, Changes) {
+        let mut next = match states.last() {
             Some(state) => state.clone(),
             None => State {
                 meta: support::meta(0),
@@ -165,7 +192,7 @@ impl Run {
                 blobs: Map::new(),
             },
         };
-        if let Some(last) = self.states.last() {
+        if let Some(last) = states.last() {
             next.meta = Meta {
                 block_number: last.meta.block_number + u64::from(step),
                 ..support::meta(last.meta.version.0 + 1)
@@ -185,6 +212,7 @@ impl Run {
             let at = (table, key.to_vec());
             match table {
                 NODES => {
+                    let new = new.map(|value| mostly_the_same(value, fill));
                     set(&mut next.nodes, at, new.clone());
                     match next.meta.version.0 % 2 {
                         0 => changes.put_node(table, key, new.as_deref()),
@@ -212,6 +240,11 @@ impl Run {
                 }
             }
         }
+        (next, changes)
+    }
+
+    fn apply(&mut self, entries: &[(u8, u8, Option<u8>)], step: u8) {
+        let (next, changes) = Self::next(&self.states, entries, step);
         let meta = next.meta.clone();
         if let Err(error) = self.versions().apply(meta.clone(), changes.clone()) {
             self.store.heal();
@@ -231,6 +264,89 @@ impl Run {
         assert_eq!(self.versions().head(), Some(&meta));
         self.states.push(next);
         self.retain(self.options.retain);
+    }
+
+    fn apply_together(&mut self, versions: &[Vec<(u8, u8, Option<u8>)>]) {
+        if self.states.is_empty() {
+            return;
+        }
+        let mut states = self.states.clone();
+        let mut together: Vec<(Meta, Changes)> = Vec::new();
+        for entries in versions {
+            let (next, changes) = Self::next(&states, entries, 1);
+            together.push((next.meta.clone(), changes));
+            states.push(next);
+        }
+        // The nodes of all come with the last.
+        let before = &self.states[self.states.len() - 1].nodes;
+        let last = together.len() - 1;
+        for (place, (_, changes)) in together.iter_mut().enumerate() {
+            let mut without = Changes::of_blobs(std::mem::take(&mut changes.blobs));
+            changes.flat().for_each(|change| without.put_flat(change));
+            if place == last {
+                for write in difference(before, &states[states.len() - 1].nodes) {
+                    without.put_node(write.table, &write.key, write.value.as_deref());
+                }
+            }
+            *changes = without;
+        }
+        if self.versions().apply_together(together.clone()).is_err() {
+            self.store.heal();
+            let head = self.versions().head().map(|meta| meta.version.0);
+            if head != Some(states.len() as u64 - 1) {
+                let applied = self.versions().apply_together(together);
+                applied.expect("healed");
+            }
+        }
+        let first = self.states.len() as u64;
+        self.states = states;
+        let not = first..self.states.len() as u64 - 1;
+        self.kept.not.extend(not);
+        self.retain(self.options.retain);
+    }
+
+    fn keep(&mut self, before: u8) {
+        let Some(head) = self.states.len().checked_sub(1) else {
+            return;
+        };
+        self.versions().keep_nodes();
+        let since = *self.kept.since.get_or_insert(head as u64);
+        let first = since.max(self.oldest);
+        if first > since || self.options.retain == Retain::None {
+            return;
+        }
+        let back = (first - self.oldest).min(u64::from(before));
+        let nodes = |version: u64| &self.states[version as usize].nodes;
+        let way = (first - back + 1..=first).rev();
+        let way = way.map(|version| difference(nodes(version), nodes(version - 1)));
+        let way: Vec<Vec<Write>> = way.collect();
+        let mut left = &way[..];
+        while self.versions().keep_nodes_before(left.to_vec()).is_err() {
+            self.store.heal();
+            let done = self.versions().keeps_nodes_since().map(|since| since.0);
+            left = &way[(first - done.expect("kept")) as usize..];
+        }
+        let since = first - back;
+        self.kept.since = Some(since);
+        self.kept
+            .not
+            .retain(|version| *version < since || *version > first);
+        while self.versions().index_nodes().is_err() {
+            self.store.heal();
+        }
+        self.check();
+    }
+
+    fn forget(&mut self) {
+        while self.versions().forget_nodes().is_err() {
+            self.store.heal();
+        }
+        self.kept.since = None;
+        for table in [0xee, 0xef] {
+            let mut left = self.store.scan(Table(table), b"", b"").expect("scans");
+            assert!(left.next().is_none());
+        }
+        self.check();
     }
 
     /// The rule of `Retain`, said once more.
@@ -268,6 +384,10 @@ impl Run {
                 .collect()
         };
         assert_eq!(stored(0xf2, b""), (self.oldest + 1..=head).collect());
+        let since = self.kept.since.map_or(head, |since| since.max(self.oldest));
+        let kept = (since + 1..=head).filter(|version| !self.kept.not.contains(version));
+        let kept: BTreeSet<u64> = kept.collect();
+        assert_eq!(stored(0xee, b""), kept);
         let first_meta = self.oldest.saturating_sub(METAS_BELOW);
         assert_eq!(stored(0xf0, b""), (first_meta..=head).collect());
         // An index may be missing after a fault: the versions are durable before it is built.
@@ -290,6 +410,13 @@ impl Run {
         self.states
             .truncate(head.map_or(0, |head| head.0 as usize + 1));
         self.oldest = versions.view().oldest().map_or(0, |oldest| oldest.0);
+        let last = self.states.len().saturating_sub(1) as u64;
+        self.kept.not.retain(|version| *version < last);
+        // Keeping is durable with a flush.
+        let is_known = versions.keeps_nodes_since().is_some();
+        let since = self.kept.since.map_or(last, |since| since.min(last));
+        self.kept.since = is_known.then_some(since);
+        assert!(is_known || !self.options.keep_nodes);
         self.versions = Some(versions);
         self.check();
     }
@@ -331,6 +458,9 @@ impl Run {
         }
         self.states.truncate(to + 1);
         self.states[to].blobs = blobs;
+        let to = to as u64;
+        self.kept.since = self.kept.since.map(|since| since.min(to));
+        self.kept.not.retain(|version| *version < to);
         if result.is_err() {
             self.check();
             self.store.heal();
@@ -362,7 +492,7 @@ impl Run {
             }
         };
         self.snapshots
-            .push((taken, self.states.clone(), self.oldest));
+            .push((taken, self.states.clone(), self.oldest, self.kept.clone()));
         if self.snapshots.len() > 3 {
             self.snapshots.remove(0);
         }
@@ -371,9 +501,77 @@ impl Run {
     fn check(&self) {
         let versions = self.versions.as_ref().expect("open");
         check(versions.view(), &self.states, self.oldest);
-        for (snapshot, states, oldest) in &self.snapshots {
+        check_nodes(versions.view(), &self.states, self.oldest, &self.kept);
+        for (snapshot, states, oldest, kept) in &self.snapshots {
             check(snapshot.view(), states, *oldest);
+            check_nodes(snapshot.view(), states, *oldest, kept);
         }
+    }
+}
+
+/// Bytes of which a few tell the value: so differences are short.
+fn mostly_the_same(value: Value, fill: u8) -> Value {
+    let mut bytes = vec![7; value.len()];
+    for place in [0, usize::from(fill) % 40] {
+        if let Some(byte) = bytes.get_mut(place) {
+            *byte = fill;
+        }
+    }
+    bytes.into()
+}
+
+/// Every version whose nodes are kept is there as if it were the head.
+fn check_nodes(view: View<'_>, states: &[State], oldest: u64, kept: &Kept) {
+    let Some(head) = states.len().checked_sub(1) else {
+        return;
+    };
+    for version in oldest..=head as u64 {
+        let found = view.kept_from(Version(version)).expect("retained");
+        let is_known = kept.since.is_some_and(|since| version >= since);
+        let first = |from: u64| {
+            let is_kept =
+                |version: &u64| !kept.not.contains(version) || Some(*version) == kept.since;
+            Version((from..head as u64).find(is_kept).unwrap_or(head as u64))
+        };
+        let wanted = is_known.then(|| first(version));
+        // That the oldest one was kept is forgotten with the way from it to the one before.
+        let wanted = match found == wanted || version != oldest {
+            true => wanted,
+            false => wanted.map(|_| first(version + 1)),
+        };
+        assert_eq!(found, wanted, "version {version} of {head}");
+        let Some(found) = found else { continue };
+        let state = &states[found.0 as usize];
+        let then = view.as_of(&state.meta);
+        assert_eq!(then.head(), Some(&state.meta));
+        for (table, map) in [
+            (NODES, &state.nodes),
+            (ACCOUNTS, &state.flat),
+            (SLOTS, &state.flat),
+        ] {
+            let wanted: Vec<_> = KEYS.map(|k| map.get(&(table, k.to_vec())).cloned()).into();
+            assert_eq!(
+                then.multi_get(table, &KEYS).expect("reads"),
+                wanted,
+                "{found:?}"
+            );
+            if table == NODES {
+                assert!(found.0 == head as u64 || then.scan(table, b"", b"").is_err());
+                continue;
+            }
+            check_scans(map, table, |prefix, from| {
+                let scan = then.scan(table, prefix, from).expect("scans");
+                let all: Vec<_> = scan.map(|entry| entry.expect("reads")).collect();
+                let at_hand = then.at_hand(table, prefix, from).expect("reads");
+                assert!(at_hand.is_none_or(|entry| all.contains(&entry)));
+                all
+            });
+        }
+        let mut before = state.flat.clone();
+        for write in then.undo_since(Version(version)).expect("retained") {
+            set(&mut before, (write.table, write.key.to_vec()), write.value);
+        }
+        assert_eq!(before, states[version as usize].flat);
     }
 }
 
@@ -439,7 +637,7 @@ fn check(view: View<'_>, states: &[State], oldest: u64) {
             check_scans(map, table, |prefix, from| {
                 let scan = view.scan(table, prefix, from).expect("scans");
                 let all: Vec<_> = scan.map(|entry| entry.expect("reads")).collect();
-                let unflushed = view.first_unflushed(table, prefix, from).expect("reads");
+                let unflushed = view.at_hand(table, prefix, from).expect("reads");
                 assert!(unflushed.is_none_or(|entry| all.contains(&entry)));
                 all
             });

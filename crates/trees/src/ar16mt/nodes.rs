@@ -83,7 +83,12 @@ fn leaf_below(
     let packed = path.packed();
     // Of an odd path the last byte is half a path: it tells where to begin, not where to end.
     let whole = &packed[..path.len() / 2];
-    for entry in view.scan(LEAVES, whole, packed)? {
+    // No leaf ever goes: those of a version are among the newest one's, of which `now` says what they hold.
+    let entries = match now {
+        Some(_) => view.newest().scan(LEAVES, whole, packed)?,
+        None => view.scan(LEAVES, whole, packed)?,
+    };
+    for entry in entries {
         let (key, bytes) = entry?;
         let key = leaf_key(&key)?;
         if !path.is_prefix_of(&key) {

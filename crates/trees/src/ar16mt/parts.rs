@@ -120,7 +120,7 @@ pub(super) fn leaves_between<'s>(
     state: &'s dyn Then,
     (from, to): (Hash, Hash),
 ) -> Result<impl Iterator<Item = Result<(Hash, Entry), StateError>> + 's, StateError> {
-    let (view, version) = (state.view(), state.meta().version);
+    let (view, version) = (state.view().newest(), state.meta().version);
     let shared = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
     let of_part = move |part: RangeInclusive<u8>| -> Result<FlatEntries<'s>, StateError> {
         let (first, last) = (part.start().max(&from[0]), part.end().min(&to[0]));

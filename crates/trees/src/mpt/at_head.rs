@@ -89,8 +89,8 @@ fn leaf_below(view: View<'_>, position: &Position) -> Result<Option<Leaf>, State
     let leaf =
         |(key, bytes): (Box<[u8]>, Value)| leaf_of(position, &key[owner.len()..], &key, &bytes);
     // Where the tree has a leaf there is but one, mostly among what was changed lately.
-    let unflushed = view.first_unflushed(table, &prefix, &from)?;
-    if let Some(found) = unflushed.map(leaf).transpose()?.flatten() {
+    let at_hand = view.at_hand(table, &prefix, &from)?;
+    if let Some(found) = at_hand.map(leaf).transpose()?.flatten() {
         return Ok(Some(found));
     }
     match view.scan(table, &prefix, &from)?.next() {

@@ -46,6 +46,7 @@ pub(crate) fn options() -> Options {
         background: false,
         ingest_above: 200,
         undo_chunk: 64,
+        keep_nodes: false,
         epoch: 4,
     }
 }
