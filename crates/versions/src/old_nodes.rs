@@ -178,7 +178,8 @@ impl<'a> View<'a> {
         Ok(version == kept.since || self.node_cursor(kept, version, 0)?.is_some())
     }
 
-    /// This view as of a version, of which the nodes are [kept](Self::kept_from), as if it were the head. Its nodes are read by their keys alone.
+    /// This view as of a version, of which the nodes are [kept](Self::kept_from), as if it were the head. Nodes are best read by their keys: to list some goes
+    /// through more records than those.
     #[must_use]
     pub fn as_of(self, meta: &'a crate::Meta) -> Self {
         Self {
@@ -239,6 +240,63 @@ impl<'a> View<'a> {
             search.node(head.flatten())
         });
         nodes.collect()
+    }
+
+    /// Lists the nodes of one table as they were at a kept version, by the beginning of their keys, ascending. All of them are held in memory; the records of versions that have
+    /// no index yet are gone through.
+    pub(crate) fn nodes_below_then(
+        self,
+        version: u64,
+        table: Table,
+        (prefix, from): (&[u8], &[u8]),
+    ) -> Result<Vec<(Box<[u8]>, Value)>, VersionsError> {
+        let head = self.unflushed.retained(Version(version))?;
+        let fits = |key: &[u8]| key.starts_with(prefix) && key >= from;
+        let mut keys: BTreeSet<Box<[u8]>> = BTreeSet::new();
+        for entry in self.newest().scan(table, prefix, from)? {
+            keys.insert(entry?.0);
+        }
+        let mut next = version + 1;
+        while let Some(kept) = &self.unflushed.nodes
+            && next <= head
+        {
+            let epoch = next / self.unflushed.epoch;
+            if kept.indexed.contains(&epoch) {
+                let head_of = layout::index_key(epoch, table, &[]);
+                let begin = layout::index_key(epoch, table, prefix);
+                let entries = self.base.scan(layout::NODE_INDEX, &begin, &[]);
+                for entry in entries.map_err(VersionsError::store("reading an index"))? {
+                    let (key, _) = entry.map_err(VersionsError::store("reading an index"))?;
+                    let key = &key[head_of.len()..];
+                    if fits(key) {
+                        keys.insert(key.into());
+                    }
+                }
+                next = (epoch + 1) * self.unflushed.epoch;
+                continue;
+            }
+            let mut chunk = self.chunk_of(kept, next, (table, prefix))?;
+            'record: while let Some(mut cursor) = self.node_cursor(kept, next, chunk)? {
+                while cursor.advance()? {
+                    let (of, key) = (cursor.table(), cursor.key());
+                    if (of, key) > (table, prefix) && !(of == table && key.starts_with(prefix)) {
+                        break 'record;
+                    }
+                    if of == table && fits(key) {
+                        keys.insert(key.into());
+                    }
+                }
+                chunk += 1;
+                if chunk == cursor.chunks() {
+                    break;
+                }
+            }
+            next += 1;
+        }
+        let wanted: Vec<&[u8]> = keys.iter().map(|key| &**key).collect();
+        let nodes = self.nodes_then(version, table, &wanted)?;
+        let found = keys.into_iter().zip(nodes);
+        Ok(found.filter_map(|(key, node)| Some((key, node?))).collect())
     }
 
     /// Goes through the records of an epoch, from a version on, that have a node.

@@ -230,9 +230,8 @@ impl FlushJob {
                 next = Some(newer);
                 Some(number)
             } else {
-                let mut metas = self.pending.iter().map(|pending| &pending.meta);
-                let next = metas.find(|meta| meta.version.0 == stored + 1);
-                next.map(|meta| meta.block_number)
+                // A later one that is kept puts the block back.
+                None
             };
             delete_meta(&this, newer != Some(this.meta.block_number), writes);
         }

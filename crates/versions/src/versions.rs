@@ -513,7 +513,18 @@ impl Versions {
                 // let the next flush remove marks of indexes that nobody here knows of.
                 self.base.clear();
                 self.drop_epochs.extend(&job.build_epochs);
-                self.drop_epochs.extend(&job.build_node_epochs);
+                if !job.build_node_epochs.is_empty() {
+                    // Both indexes of an epoch go together.
+                    let indexed = Arc::make_mut(&mut self.unflushed.indexed);
+                    indexed.retain(|epoch| !job.build_node_epochs.contains(epoch));
+                    self.drop_epochs.extend(&job.build_node_epochs);
+                }
+                if let Some(kept) = &mut self.unflushed.nodes
+                    && !job.build_epochs.is_empty()
+                {
+                    let indexed = Arc::make_mut(&mut kept.indexed);
+                    indexed.retain(|epoch| !job.build_epochs.contains(epoch));
+                }
                 self.undo_bytes = self.unflushed.pending_bytes();
                 Arc::make_mut(&mut self.unflushed.layers[0]).forget_base();
                 if let Ok(stored) = read_head(self.base.store()) {

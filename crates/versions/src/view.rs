@@ -163,7 +163,7 @@ impl<'a> View<'a> {
     /// is looked at first; in a flat table only those that are returned.
     ///
     /// # Errors
-    /// An unknown table; old nodes, which are read by their keys alone; the store's errors, also from the iterator.
+    /// An unknown table; the store's errors, also from the iterator.
     pub fn scan(
         self,
         table: Table,
@@ -174,10 +174,10 @@ impl<'a> View<'a> {
             let position = self.unflushed.schema.position(table)?;
             return match self.unflushed.schema.specs()[position].kind {
                 TableKind::Flat => self.scan_at(at.version, table, prefix, from),
-                TableKind::Nodes => Err(VersionsError::Table {
-                    table: table.0,
-                    reason: "old nodes are not listed",
-                }),
+                TableKind::Nodes => {
+                    let nodes = self.nodes_below_then(at.version.0, table, (prefix, from))?;
+                    Ok(Box::new(nodes.into_iter().map(Ok)))
+                }
                 TableKind::Blobs => self.newest().scan(table, prefix, from),
             };
         }
