@@ -48,7 +48,8 @@ pub(crate) use preimages::{Preimages, PreimagesAudit, PreimagesExport, Preimages
 pub(crate) use proofs::{Prove, VerifyProof, VerifyWitness, Witness, WitnessDiff, WitnessWord};
 pub(crate) use serve::Serve;
 pub(crate) use upkeep::{
-    Backup, Compact, Inspect, OrderChoice, Prune, Recover, Repair, Rollback, Snapshot,
+    Backup, Compact, HistoryProofs, Inspect, OrderChoice, Prune, Recover, Repair, Rollback,
+    Snapshot,
 };
 
 /// The codes of docs/exit-codes.md, which says what they mean for each command.
@@ -142,6 +143,8 @@ pub(crate) enum Command {
     Prune(Prune),
     /// Copy a whole database into a new folder, also while another process writes it, and check the copy
     Backup(Backup),
+    /// Keep the nodes of all retained states, so that proofs of them are look-ups, or drop them
+    HistoryProofs(HistoryProofs),
     /// Merge the store's files, which frees the space of deleted records
     Compact(Compact),
     /// Serve a database over JSON-RPC: states, proofs, calls and, with the chain's files, blocks
@@ -303,7 +306,7 @@ pub(crate) struct Replay {
     /// Replay blocks with their pre-state witnesses instead, without a database. The rules are those of the network with the chain id, or of --genesis. Seals and membership in the canonical chain are not checked. Exit code 3: a verdict is partial
     #[arg(long, value_name = "FILE", num_args = 1.., help_heading = WITNESSES, conflicts_with_all = [
         "chain", "to", "tree", "hash", "tree_settings", "store", "write_back", "retain", "verify", "check_state", "roots", "blocks", "report",
-        "failure_dump", "durable", "compact",
+        "failure_dump", "durable", "compact", "history_proofs",
     ])]
     pub(crate) witness: Vec<PathBuf>,
     /// The chain with the blocks of witnesses that have none, such as answers of debug_executionWitness: exports, era1 files, or folders with them
@@ -353,6 +356,9 @@ pub(crate) struct Replay {
     /// History to keep: none, a number of versions, or all [default: as before; 128 for a new database]
     #[arg(long, value_name = "none|N|all", value_parser = parse_retain, help_heading = HISTORY)]
     pub(crate) retain: Option<Retain>,
+    /// Keep the nodes of the states from the latest on, too, so that their proofs are look-ups. A database that keeps them goes on to; `arbor history-proofs` ends it, and makes those of before
+    #[arg(long, help_heading = HISTORY)]
+    pub(crate) history_proofs: bool,
     /// State roots to compute. A computed root is compared with the header's, if headers carry the tree's roots
     #[arg(long, value_name = "every|last", default_value = "every", help_heading = CHECKS)]
     pub(crate) verify: VerifyChoice,

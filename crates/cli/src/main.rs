@@ -228,6 +228,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
         Command::Rollback(args) => commands::history::rollback(args),
         Command::Prune(args) => commands::history::prune(args),
         Command::Backup(args) => commands::backup::run(args),
+        Command::HistoryProofs(args) => commands::history_proofs::run(args),
         Command::Compact(args) => commands::compact::run(args),
         Command::Serve(args) => commands::serve::run(args),
         Command::Inspect(args) => commands::inspect::run(args),

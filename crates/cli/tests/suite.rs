@@ -19,6 +19,7 @@ mod exit_codes;
 mod flags;
 mod follow;
 mod fuzz_script;
+mod history_proofs;
 mod inputs;
 mod inspect;
 mod json_output;

@@ -13,6 +13,8 @@ pub struct Budget {
     pub write_back: Option<u64>,
     /// History to keep.
     pub retain: Retain,
+    /// Whether nodes of older versions are kept from here on, so that proofs of them are look-ups. Without it a database goes on as it was.
+    pub history_proofs: bool,
     /// Whether every version is made durable.
     pub durable: bool,
     /// The limits of a disk that the store imitates; `None` for the speed of the real one.
@@ -40,6 +42,7 @@ impl Budget {
             memory,
             write_back: None,
             retain: Retain::All,
+            history_proofs: false,
             durable: false,
             throttle: None,
             in_turn: false,
@@ -66,6 +69,7 @@ impl Budget {
             dirty_bytes: usize::try_from(dirty).unwrap_or(usize::MAX),
             durable_each: self.durable,
             retain: self.retain,
+            keep_nodes: self.history_proofs,
             background: !self.in_turn,
             ..Options::default()
         }

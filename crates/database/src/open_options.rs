@@ -101,6 +101,14 @@ impl OpenOptions {
         self
     }
 
+    /// Keeps the nodes of all versions from the latest on, so that proofs of retained versions are look-ups; a database that keeps them goes on to. Without it a proof computes
+    /// nodes from all that changed since. See [`State::keep_nodes_back`] for versions from before.
+    #[must_use]
+    pub fn history_proofs(mut self) -> Self {
+        self.budget.history_proofs = true;
+        self
+    }
+
     /// Sets the bytes of memory for caches, unflushed changes and the store's tables together.
     #[must_use]
     pub fn memory(mut self, bytes: u64) -> Self {

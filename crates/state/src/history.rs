@@ -190,6 +190,14 @@ pub(crate) fn way_back(
     Ok((undo, nodes))
 }
 
+/// The nodes, as writes, that lead from a version whose nodes are kept to the one before.
+pub(crate) fn way_to_before(head: Head<'_>, version: Version) -> Result<Vec<Write>, StateError> {
+    let then = head.at(version)?;
+    let before = Historical::new(head, Version(version.0 - 1))?;
+    let undo = head.view().undo_of(version)?;
+    then.tree().writes_back(then.base(), before.meta(), &undo)
+}
+
 /// The leaves of a version by their keys alone.
 pub struct LeavesThen<'a> {
     then: &'a Historical<'a>,

@@ -14,7 +14,7 @@ use arbor_versions::{
 
 use crate::block_ref::{BlockRef, block_meta};
 use crate::head::Head;
-use crate::history::{Historical, way_back};
+use crate::history::{Historical, way_back, way_to_before};
 use crate::recovery::check_recovered;
 use crate::roots;
 use crate::session::{Session, Step};
@@ -50,6 +50,9 @@ pub struct State {
     /// Where other threads read the latest state, if any of them do.
     published: Option<StateReader>,
 }
+
+/// Versions after which the index of old nodes is brought up to date.
+const NODES_INDEXED_TOGETHER: u64 = 1 << 10;
 
 impl State {
     /// Opens or creates the state of a network in a store. `lock` is that of the directory in which
@@ -191,6 +194,56 @@ impl State {
             versions: self.versions.snapshot()?,
             tree: self.tree.clone(),
         })
+    }
+
+    /// Keeps the nodes of the latest version and of all later ones, so that proofs of retained versions are look-ups. The next flush makes that durable, and it stays so
+    /// until it is [ended](Self::forget_nodes).
+    pub fn keep_nodes(&mut self) {
+        self.versions.keep_nodes();
+    }
+
+    /// The version from which on nodes are kept; `None` if they are not.
+    pub fn keeps_nodes_since(&self) -> Option<Version> {
+        self.versions.keeps_nodes_since()
+    }
+
+    /// Forgets the nodes of older versions, and keeps none from here on. Durable on return.
+    ///
+    /// # Errors
+    /// Those of [`flush`](Self::flush).
+    pub fn forget_nodes(&mut self) -> Result<(), StateError> {
+        Ok(self.versions.forget_nodes()?)
+    }
+
+    /// Keeps the nodes of all retained versions: those from before [keeping](Self::keep_nodes) began are computed, from the latest one on back, each from its undo
+    /// record. `go_on` is given how many of how many are done, and may end it: what is done then is kept, and the next call goes on. Durable on return.
+    ///
+    /// # Errors
+    /// Undo that does not lead to a version's root; those of [`flush`](Self::flush).
+    pub fn keep_nodes_back(
+        &mut self,
+        go_on: &mut dyn FnMut(u64, u64) -> bool,
+    ) -> Result<(), StateError> {
+        self.check_finished()?;
+        self.versions.keep_nodes();
+        self.versions.flush()?;
+        let Some(newest) = self.versions.keeps_nodes_since() else {
+            return Ok(());
+        };
+        let oldest = self.versions.view().oldest().unwrap_or(newest);
+        let (mut since, of) = (newest, newest.0 - oldest.0);
+        while since > oldest && go_on(newest.0 - since.0, of) {
+            let before = Version(since.0 - 1);
+            let way = way_to_before(self.reader(), since)?;
+            self.versions.keep_nodes_before(vec![way])?;
+            since = before;
+            if since.0.is_multiple_of(NODES_INDEXED_TOGETHER) {
+                self.versions.index_nodes()?;
+            }
+        }
+        self.versions.index_nodes()?;
+        go_on(newest.0 - since.0, of);
+        Ok(())
     }
 
     /// Begins a session: blocks on top of the head that are not committed.

@@ -487,8 +487,9 @@ impl Versions {
         Ok(())
     }
 
-    /// Keeps the nodes of one more version, that before the first of which they are kept. `nodes` leads from that one to the one before: records
-    /// of all nodes that differ, as they were there. Durable on return.
+    /// Keeps the nodes of more versions, one by one: those before the first of which they are kept. Each list leads from one version to the one before: all
+    /// nodes that differ, as they were there. [`index_nodes`](Versions::index_nodes) makes it durable, and is to be called now and then: every version that has no index is looked at
+    /// for each node.
     ///
     /// # Errors
     /// [`VersionsError::NotRetained`] if the version before is not; nodes that are not kept; as [`flush`](Versions::flush).
@@ -567,11 +568,11 @@ impl Versions {
         });
         let store = self.base.store();
         store
-            .write(&std::mem::take(writes), true)
+            .write(&std::mem::take(writes), false)
             .map_err(VersionsError::store("keeping old nodes"))?;
         if let Some(kept) = &mut self.unflushed.nodes {
             kept.since = since;
-            kept.filters = Arc::default();
+            kept.filters.forget(version);
             if kept.indexed.contains(&epoch) {
                 Arc::make_mut(&mut kept.indexed).remove(&epoch);
             }
@@ -580,15 +581,18 @@ impl Versions {
         Ok(())
     }
 
-    /// Builds the indexes of old nodes that are missing.
+    /// Builds the indexes of old nodes that are missing, and makes all that is kept durable.
     ///
     /// # Errors
     /// The store's errors; a malformed record.
     pub fn index_nodes(&mut self) -> Result<(), VersionsError> {
         self.flush()?;
-        let Some(stored) = self.stored else {
+        let (Some(stored), Some(kept)) = (self.stored, &self.unflushed.nodes) else {
             return Ok(());
         };
+        let since = [since_write(kept.since)];
+        let written = self.base.store().write(&since, true);
+        written.map_err(VersionsError::store("keeping old nodes"))?;
         for epoch in self.complete_node_epochs(stored) {
             index::build(self.base.store(), Of::Nodes, epoch, self.unflushed.epoch)?;
             if let Some(kept) = &mut self.unflushed.nodes {

@@ -116,6 +116,14 @@ impl Filters {
         filters.get(&version).cloned()
     }
 
+    pub(crate) fn forget(&self, version: u64) {
+        let mut filters = self
+            .by_version
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        filters.remove(&version);
+    }
+
     pub(crate) fn insert(&self, version: u64, mut hashes: Vec<u64>) -> Arc<[u64]> {
         hashes.sort_unstable();
         let filter: Arc<[u64]> = hashes.into();

@@ -197,6 +197,13 @@ If the command is killed, the folder DIR.unfinished is left; the next backup to 
 Examples:
   arbor backup --db db --to backups/db-1
   arbor backup --db db --to copy && arbor replay --db copy chain";
+pub(super) const HISTORY_PROOFS: &str = "\
+Without them the first proof of an older state goes through all that changed since. With them it costs what a proof of the latest state
+costs, and the database grows. States that are committed later are kept, too. If it is stopped or killed, the same command goes on.
+
+Examples:
+  arbor history-proofs --db db
+  arbor history-proofs --db db --drop && arbor compact --db db";
 pub(super) const COMPACT: &str = "\
 The state and its history stay as they are. No other process can write the database meanwhile.
 The merge needs free space for a copy of the files. If it is killed or the disk is full, nothing is lost.

@@ -1,4 +1,4 @@
-//! What keeps a database: `arbor repair`, `rollback`, `prune`, `backup`, `compact`, `inspect`, `snapshot` and `recover`.
+//! What keeps a database: `arbor repair`, `rollback`, `prune`, `backup`, `history-proofs`, `compact`, `inspect`, `snapshot` and `recover`.
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -78,6 +78,23 @@ pub(crate) struct Backup {
     /// Threads that check; 0 for all cores [default: all cores]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = parse_threads)]
     pub(crate) threads: usize,
+    /// Print the result as JSON
+    #[arg(long, help_heading = OUTPUT)]
+    pub(crate) json: bool,
+    /// Serve metrics for Prometheus at this address. A port alone means 127.0.0.1
+    #[arg(long, value_name = "[HOST:]PORT", value_parser = metrics_server::parse_address, help_heading = OUTPUT)]
+    pub(crate) metrics: Option<SocketAddr>,
+}
+
+/// `arbor history-proofs`.
+#[derive(Debug, Args)]
+#[command(after_help = examples::HISTORY_PROOFS)]
+pub(crate) struct HistoryProofs {
+    #[command(flatten)]
+    pub(crate) database: Database,
+    /// Drop the nodes of older states, and keep none any more
+    #[arg(long)]
+    pub(crate) drop: bool,
     /// Print the result as JSON
     #[arg(long, help_heading = OUTPUT)]
     pub(crate) json: bool,

@@ -277,6 +277,7 @@ fn open(args: &Args, tree: Tree, dir: Option<&Path>) -> Result<State> {
             true => Retain::None,
             false => Retain::All,
         },
+        history_proofs: false,
         durable: false,
         throttle: None,
         in_turn: false,

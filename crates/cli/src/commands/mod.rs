@@ -19,6 +19,7 @@ pub(crate) mod evm384;
 pub(crate) mod generate;
 pub(crate) mod get;
 pub(crate) mod history;
+pub(crate) mod history_proofs;
 pub(crate) mod inspect;
 pub(crate) mod loadtest;
 pub(crate) mod man;

@@ -437,6 +437,7 @@ fn budget(args: &Args, tree: &Tree) -> Result<Budget> {
         memory: args.memory,
         write_back: Some(args.write_back(Some(tree))),
         retain: replay_flags::retention(args)?,
+        history_proofs: args.history_proofs,
         durable: args.durable,
         throttle: args.throttle,
         in_turn: args.thread_count() == 1,
