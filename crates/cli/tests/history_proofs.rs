@@ -8,21 +8,22 @@ fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()
 }
 
-/// Whom the chain's transfers go to and from, some at least; the last one has slots.
+/// Some accounts of the database.
 fn accounts(folder: &Folder) -> Vec<String> {
-    let dump = folder.run(&words("dump --db plain")).ok();
-    let accounts = dump.stdout().lines().filter_map(|line| {
+    let dump = folder.run(&words("dump --db plain"));
+    let text = dump.ok().stdout();
+    let accounts = text.lines().filter_map(|line| {
         let line: Value = serde_json::from_str(line).expect("JSON");
         Some(line["address"].as_str()?.to_owned())
     });
-    accounts.step_by(7).take(6).collect()
+    accounts.step_by(7).take(2).collect()
 }
 
 /// The proofs of some accounts, one of which is absent, at some blocks.
 fn proofs(folder: &Folder, db: &str, accounts: &[String]) -> Vec<Value> {
     let absent = "0x00000000000000000000000000000000000abcde".to_owned();
     let mut proofs = Vec::new();
-    for block in ["0", "7", "16", "33", "48"] {
+    for block in ["0", "16", "48"] {
         for account in accounts.iter().chain([&absent]) {
             let prove = ["prove", "--db", db, "--at", block, account, "0x0", "0x1"];
             proofs.push(folder.run(&prove).ok().json());
@@ -51,8 +52,8 @@ fn old_proofs_are_those_that_are_rebuilt() {
         let wanted = proofs(&folder, "plain", &accounts);
         assert_eq!(proofs(&folder, "kept", &accounts), wanted, "{tree}");
 
-        let made = folder.run(&words("history-proofs --db plain --json")).ok();
-        assert_eq!(made.json()["blocks"], serde_json::json!([0, 50]), "{tree}");
+        let made = folder.run(&words("history-proofs --db plain --json"));
+        assert_eq!(made.ok().json()["blocks"], serde_json::json!([0, 50]), "{tree}");
         assert_eq!(proofs(&folder, "plain", &accounts), wanted, "{tree}");
         folder.run(&words("rollback --db kept --to 33")).ok();
         replay("kept", "");
