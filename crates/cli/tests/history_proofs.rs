@@ -53,7 +53,11 @@ fn old_proofs_are_those_that_are_rebuilt() {
         assert_eq!(proofs(&folder, "kept", &accounts), wanted, "{tree}");
 
         let made = folder.run(&words("history-proofs --db plain --json"));
-        assert_eq!(made.ok().json()["blocks"], serde_json::json!([0, 50]), "{tree}");
+        assert_eq!(
+            made.ok().json()["blocks"],
+            serde_json::json!([0, 50]),
+            "{tree}"
+        );
         assert_eq!(proofs(&folder, "plain", &accounts), wanted, "{tree}");
         folder.run(&words("rollback --db kept --to 33")).ok();
         replay("kept", "");

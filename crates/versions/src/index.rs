@@ -5,8 +5,7 @@
 //! entry of a key is a list of (version within the epoch: u16, undo chunk: u16), big-endian and
 //! ascending. A chunk number above 65,535 is stored as 65,535 and found from there on.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::BTreeSet;
 
 use arbor_store::{Reader, Store, Table, Value, Write};
 
@@ -148,15 +147,33 @@ pub(crate) fn marked(store: &dyn Reader, of: Of) -> Result<BTreeSet<u64>, Versio
     Ok(indexed)
 }
 
+/// A cursor over a version's record.
+struct Place {
+    /// The version within the epoch.
+    offset: u16,
+    chunk: u32,
+    cursor: Cursor,
+    /// What the present key begins with: most keys are told apart by that.
+    begin: u64,
+}
+
+/// The first eight bytes as a number, zeros for those that are missing: it does not come after a number of later bytes.
+fn beginning(key: &[u8]) -> u64 {
+    let mut begin = [0; 8];
+    let length = key.len().min(8);
+    begin[..length].copy_from_slice(&key[..length]);
+    u64::from_be_bytes(begin)
+}
+
 /// Merges the undo cursors of an epoch's versions, ascending by table, key and version.
 pub(crate) struct Builder<'a> {
     store: &'a dyn Reader,
     of: Of,
     epoch: u64,
     length: u64,
-    cursors: Vec<(u32, Cursor)>,
-    /// Table byte and key, version within the epoch, place among the cursors.
-    heap: BinaryHeap<Reverse<(Vec<u8>, u16, usize)>>,
+    cursors: Vec<Place>,
+    /// Places among the cursors, none of which is at its end: each comes before those at twice its place and one or two more.
+    heap: Vec<u16>,
     marked: bool,
 }
 
@@ -174,7 +191,7 @@ impl<'a> Builder<'a> {
             epoch,
             length,
             cursors: Vec::new(),
-            heap: BinaryHeap::new(),
+            heap: Vec::new(),
             marked: false,
         };
         for version in first..(epoch + 1) * length {
@@ -183,34 +200,69 @@ impl<'a> Builder<'a> {
                 None if of == Of::Nodes => continue,
                 None => return Err(missing(version, 0)),
             };
-            builder.cursors.push((0, cursor));
             let offset = u16::try_from(version % length)
                 .expect("invariant: an epoch has at most 65,536 versions");
-            builder.push_next(builder.cursors.len() - 1, offset)?;
+            let place = builder.cursors.len() as u16;
+            builder.cursors.push(Place {
+                offset,
+                chunk: 0,
+                cursor,
+                begin: 0,
+            });
+            if builder.step(place)? {
+                builder.heap.push(place);
+            }
+        }
+        for at in (0..builder.heap.len() / 2).rev() {
+            builder.sink(at);
         }
         Ok(builder)
     }
 
-    /// Puts the next entry of a cursor into the heap.
-    fn push_next(&mut self, place: usize, offset: u16) -> Result<(), VersionsError> {
-        let (chunk, cursor) = &mut self.cursors[place];
-        while !cursor.advance()? {
-            *chunk += 1;
-            if *chunk == cursor.chunks() {
-                return Ok(());
+    /// Steps to the next entry of a version, in its next chunk if need be; `false` at the end.
+    fn step(&mut self, place: u16) -> Result<bool, VersionsError> {
+        let place = &mut self.cursors[usize::from(place)];
+        while !place.cursor.advance()? {
+            place.chunk += 1;
+            if place.chunk == place.cursor.chunks() {
+                return Ok(false);
             }
-            let version = self.epoch * self.length + u64::from(offset);
-            let next = found_cursor(self.store, self.of.records(), version, *chunk)?;
-            *cursor = next.ok_or_else(|| missing(version, *chunk))?;
+            let version = self.epoch * self.length + u64::from(place.offset);
+            let next = found_cursor(self.store, self.of.records(), version, place.chunk)?;
+            place.cursor = next.ok_or_else(|| missing(version, place.chunk))?;
         }
-        let key = cursor.table_and_key().to_vec();
-        self.heap.push(Reverse((key, offset, place)));
-        Ok(())
+        place.begin = beginning(place.cursor.table_and_key());
+        Ok(true)
+    }
+
+    /// Whether the entry of one cursor comes before that of another: by key, then by version.
+    fn is_before(&self, a: u16, b: u16) -> bool {
+        let (a, b) = (&self.cursors[usize::from(a)], &self.cursors[usize::from(b)]);
+        let by_key = a.begin.cmp(&b.begin);
+        let by_key = by_key.then_with(|| a.cursor.table_and_key().cmp(b.cursor.table_and_key()));
+        by_key.then(a.offset.cmp(&b.offset)).is_lt()
+    }
+
+    /// Puts what is at a place in the heap behind what comes before it below.
+    fn sink(&mut self, mut at: usize) {
+        loop {
+            let below = [2 * at + 1, 2 * at + 2];
+            let below = below.into_iter().filter(|below| *below < self.heap.len());
+            let least = below.reduce(|a, b| match self.is_before(self.heap[b], self.heap[a]) {
+                true => b,
+                false => a,
+            });
+            match least.filter(|least| self.is_before(self.heap[*least], self.heap[at])) {
+                Some(least) => self.heap.swap(at, least),
+                None => return,
+            }
+            at = least.unwrap_or(at);
+        }
     }
 
     /// Returns the next key's entry, at the end the epoch's mark, then nothing.
     pub(crate) fn next_entry(&mut self) -> Result<Option<Write>, VersionsError> {
-        let Some(Reverse((key, _, _))) = self.heap.peek() else {
+        let Some(&first) = self.heap.first() else {
             let mark = (!self.marked).then(|| Write {
                 table: layout::SYSTEM,
                 key: self.of.mark(self.epoch),
@@ -219,17 +271,22 @@ impl<'a> Builder<'a> {
             self.marked = true;
             return Ok(mark);
         };
-        let key = key.clone();
+        let key = self.cursors[usize::from(first)]
+            .cursor
+            .table_and_key()
+            .to_vec();
         let mut list = Vec::new();
-        while let Some(Reverse(top)) = self.heap.peek()
-            && top.0 == key
+        while let Some(&top) = self.heap.first()
+            && self.cursors[usize::from(top)].cursor.table_and_key() == &key[..]
         {
-            let (offset, place) = (top.1, top.2);
-            let chunk = u16::try_from(self.cursors[place].0).unwrap_or(u16::MAX);
-            list.extend_from_slice(&offset.to_be_bytes());
+            let place = &self.cursors[usize::from(top)];
+            let chunk = u16::try_from(place.chunk).unwrap_or(u16::MAX);
+            list.extend_from_slice(&place.offset.to_be_bytes());
             list.extend_from_slice(&chunk.to_be_bytes());
-            self.heap.pop();
-            self.push_next(place, offset)?;
+            if !self.step(top)? {
+                self.heap.swap_remove(0);
+            }
+            self.sink(0);
         }
         Ok(Some(Write {
             table: self.of.table(),
