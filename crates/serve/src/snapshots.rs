@@ -65,8 +65,8 @@ impl Snapshots for Fixed {
 /// The states of a writer in this process: each version that it commits, before it is flushed.
 ///
 /// A snapshot is made when one is wanted, after the next commit. While calls come, there is one for
-/// every commit, but at most one each [`PACE`]: a writer that commits hundreds of blocks a second would
-/// spend much of its time on them. Without calls there is none, so that a server at rest costs the writer one look
+/// every commit. But a writer that commits hundreds of blocks a second would spend much of its time on them: while commits follow each
+/// other [closely](CLOSE), there is at most one each [`PACE`]. Without calls there is none, so that a server at rest costs the writer one look
 /// after each commit, and holds nothing back from pruning.
 #[derive(Default)]
 pub struct Live {
@@ -74,8 +74,10 @@ pub struct Live {
     published: Condvar,
 }
 
-/// How long a state is given to calls while later ones are committed.
-const PACE: Duration = Duration::from_millis(100);
+/// How long a state is given to calls while later ones are committed closely.
+const PACE: Duration = Duration::from_millis(500);
+/// Commits that come within this time follow each other closely.
+const CLOSE: Duration = Duration::from_millis(50);
 
 #[derive(Default)]
 struct Slot {
@@ -83,6 +85,8 @@ struct Slot {
     latest: Option<(StateSnapshot, Instant)>,
     /// Whether somebody asked since the last commit.
     wanted: bool,
+    /// When the last commit was.
+    committed: Option<Instant>,
 }
 
 impl Live {
@@ -95,8 +99,11 @@ impl Publish for Live {
     fn is_wanted(&self) -> bool {
         let (before, wanted) = {
             let mut slot = self.slot();
-            let is_new = |(_, since): &(_, Instant)| since.elapsed() < PACE;
-            if slot.latest.as_ref().is_some_and(is_new) {
+            let now = Instant::now();
+            let before = slot.committed.replace(now);
+            let is_close = before.is_some_and(|before| now - before < CLOSE);
+            let is_new = |(_, since): &(_, Instant)| now - *since < PACE;
+            if is_close && slot.latest.as_ref().is_some_and(is_new) {
                 return false;
             }
             (slot.latest.take(), slot.wanted)
