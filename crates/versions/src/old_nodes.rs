@@ -27,7 +27,7 @@ use crate::undo::{Cursor, UndoRecord, encode, found_cursor};
 use crate::unflushed::Filters;
 use crate::version::Version;
 use crate::versions::Versions;
-use crate::view::View;
+use crate::view::{Entry, View};
 
 /// The largest chunk of a record in bytes, but for a longer node: a node is searched in one.
 const CHUNK: usize = 4 << 10;
@@ -100,9 +100,10 @@ type Changed<'c> = (Table, &'c [u8], Option<Value>, Option<&'c [u8]>);
 fn record(version: u64, changed: &[Changed<'_>]) -> UndoRecord {
     let olds = changed.iter().map(|(table, key, old, new)| {
         let old = old.as_deref()?;
-        let is_whole = Filters::hash(*table, key).wrapping_add(version.wrapping_mul(0x9e37_79b9))
-            % WHOLE_IN
-            == 0;
+        let spread = version.wrapping_mul(0x9e37_79b9);
+        let is_whole = Filters::hash(*table, key)
+            .wrapping_add(spread)
+            .is_multiple_of(WHOLE_IN);
         let short = new
             .filter(|_| !is_whole)
             .and_then(|new| difference(new, old));
@@ -249,7 +250,7 @@ impl<'a> View<'a> {
         version: u64,
         table: Table,
         (prefix, from): (&[u8], &[u8]),
-    ) -> Result<Vec<(Box<[u8]>, Value)>, VersionsError> {
+    ) -> Result<Vec<Entry>, VersionsError> {
         let head = self.unflushed.retained(Version(version))?;
         let fits = |key: &[u8]| key.starts_with(prefix) && key >= from;
         let mut keys: BTreeSet<Box<[u8]>> = BTreeSet::new();
@@ -625,8 +626,8 @@ impl Versions {
         if self.unflushed.nodes.is_none() || version == 0 {
             return Ok(None);
         }
-        let mut nodes: Vec<(Table, &[u8], Option<&[u8]>)> =
-            changes.flat_map(Changes::node_entries).collect();
+        let nodes = changes.flat_map(Changes::node_entries);
+        let mut nodes: Vec<_> = nodes.collect();
         // Of a node that several change the last one counts.
         nodes.sort_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)));
         nodes.dedup_by(|later, first| {

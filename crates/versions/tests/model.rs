@@ -212,7 +212,7 @@ impl Run {
             let at = (table, key.to_vec());
             match table {
                 NODES => {
-                    let new = new.map(|value| mostly_the_same(value, fill));
+                    let new = new.map(|value| mostly_the_same(&value, fill));
                     set(&mut next.nodes, at, new.clone());
                     match next.meta.version.0 % 2 {
                         0 => changes.put_node(table, key, new.as_deref()),
@@ -514,7 +514,7 @@ impl Run {
 }
 
 /// Bytes of which a few tell the value: so differences are short.
-fn mostly_the_same(value: Value, fill: u8) -> Value {
+fn mostly_the_same(value: &Value, fill: u8) -> Value {
     let mut bytes = vec![7; value.len()];
     for place in [0, usize::from(fill) % 40] {
         if let Some(byte) = bytes.get_mut(place) {
