@@ -66,7 +66,7 @@ impl Snapshots for Fixed {
 ///
 /// A snapshot is made when one is wanted, after the next commit. While calls come, there is one for
 /// every commit. But a writer that commits hundreds of blocks a second would spend much of its time on them: while commits follow each
-/// other [closely](CLOSE), there is at most one each [`PACE`]. Without calls there is none, so that a server at rest costs the writer one look
+/// other within 50 ms, there is at most one each half second. Without calls there is none, so that a server at rest costs the writer one look
 /// after each commit, and holds nothing back from pruning.
 #[derive(Default)]
 pub struct Live {
