@@ -224,15 +224,21 @@ impl BlockFiles {
     /// # Errors
     /// [`BlockFilesError::OtherChain`].
     pub fn check(&self, number: u64, expected: B256) -> Result<(), BlockFilesError> {
-        let found = self.hashes.iter().find(|(_, of)| **of == number);
-        match found {
-            Some((found, _)) if *found != expected => Err(BlockFilesError::OtherChain {
+        match self.hash(number) {
+            Some(found) if found != expected => Err(BlockFilesError::OtherChain {
                 number,
-                found: *found,
+                found,
                 expected,
             }),
             _ => Ok(()),
         }
+    }
+
+    /// The hash of a block; `None` if the files do not have it. Looks at all.
+    #[must_use]
+    pub fn hash(&self, number: u64) -> Option<B256> {
+        let mut hashes = self.hashes.iter();
+        hashes.find_map(|(hash, of)| (*of == number).then_some(*hash))
     }
 
     /// The numbers of the first and the last block.

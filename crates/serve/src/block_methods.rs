@@ -11,25 +11,34 @@ use serde_json::Value;
 
 use crate::block_choice::BlockChoice;
 use crate::call::{Answer, Call, Method, answer, heavy};
+use crate::params::invalid;
 use crate::rpc_error::RpcError;
 
 pub(crate) const METHODS: &[Method] = &[
-    heavy("eth_getBlockByNumber", 2, block),
-    heavy("eth_getBlockByHash", 2, block),
-    heavy("eth_getBlockTransactionCountByNumber", 1, transaction_count),
-    heavy("eth_getBlockTransactionCountByHash", 1, transaction_count),
-    heavy("eth_getUncleCountByBlockNumber", 1, uncle_count),
-    heavy("eth_getUncleCountByBlockHash", 1, uncle_count),
-    heavy(
-        "eth_getTransactionByBlockNumberAndIndex",
-        2,
-        transaction_in_block,
-    ),
-    heavy(
-        "eth_getTransactionByBlockHashAndIndex",
-        2,
-        transaction_in_block,
-    ),
+    heavy("eth_getBlockByNumber", 2, |call| {
+        by_number_alone(call).and_then(|()| block(call))
+    }),
+    heavy("eth_getBlockByHash", 2, |call| {
+        by_hash_alone(call).and_then(|()| block(call))
+    }),
+    heavy("eth_getBlockTransactionCountByNumber", 1, |call| {
+        by_number_alone(call).and_then(|()| transaction_count(call))
+    }),
+    heavy("eth_getBlockTransactionCountByHash", 1, |call| {
+        by_hash_alone(call).and_then(|()| transaction_count(call))
+    }),
+    heavy("eth_getUncleCountByBlockNumber", 1, |call| {
+        by_number_alone(call).and_then(|()| uncle_count(call))
+    }),
+    heavy("eth_getUncleCountByBlockHash", 1, |call| {
+        by_hash_alone(call).and_then(|()| uncle_count(call))
+    }),
+    heavy("eth_getTransactionByBlockNumberAndIndex", 2, |call| {
+        by_number_alone(call).and_then(|()| transaction_in_block(call))
+    }),
+    heavy("eth_getTransactionByBlockHashAndIndex", 2, |call| {
+        by_hash_alone(call).and_then(|()| transaction_in_block(call))
+    }),
     heavy("eth_getTransactionByHash", 1, transaction),
     heavy("debug_getRawBlock", 1, raw_block),
     heavy("debug_getRawHeader", 1, raw_header),
@@ -59,11 +68,36 @@ fn read(call: &Call<'_>) -> Result<Option<RecoveredBlock>, RpcError> {
 pub(crate) fn numbered(call: &Call<'_>, number: u64) -> Result<RecoveredBlock, RpcError> {
     let blocks = call.context.blocks()?;
     let (first, last) = blocks.range();
-    blocks.block(number)?.ok_or_else(|| {
+    let block = blocks.block(number)?.ok_or_else(|| {
         RpcError::server(format!(
             "block {number} is not served: the files of the chain have blocks {first} to {last}"
         ))
-    })
+    })?;
+    let is_same = call.context.is_of_database(call.head, number, block.hash)?;
+    match is_same {
+        true => Ok(block),
+        false => Err(RpcError::server(format!(
+            "block {number} is not served: the files of the chain have {}, and the database is on another branch since; start the server anew with \
+             that one's files",
+            block.hash
+        ))),
+    }
+}
+
+/// Refuses a block that is named otherwise than by its hash.
+fn by_hash_alone(call: &Call<'_>) -> Result<(), RpcError> {
+    match BlockChoice::required(&call.params, 0)? {
+        BlockChoice::Hash(_) => Ok(()),
+        _ => Err(invalid(0, "a block's hash is wanted, 32 bytes")),
+    }
+}
+
+/// Refuses a block that is named by its hash.
+fn by_number_alone(call: &Call<'_>) -> Result<(), RpcError> {
+    match BlockChoice::required(&call.params, 0)? {
+        BlockChoice::Hash(_) => Err(invalid(0, "a block's number or tag is wanted, not a hash")),
+        _ => Ok(()),
+    }
 }
 
 fn block(call: &Call<'_>) -> Answer {
@@ -141,8 +175,20 @@ fn transaction_in_block(call: &Call<'_>) -> Answer {
 fn by_hash(call: &Call<'_>) -> Result<Option<(RecoveredBlock, usize)>, RpcError> {
     let hash: B256 = call.params.required(0)?;
     let latest = call.head.meta().map_or(0, |meta| meta.block_number);
-    let found = call.context.blocks()?.transaction(hash)?;
-    Ok(found.filter(|(block, _)| block.block.header.number() <= latest))
+    let blocks = call.context.blocks()?;
+    if let Some((block, index)) = blocks.transaction(hash)? {
+        let number = block.block.header.number();
+        let is_there =
+            number <= latest && call.context.is_of_database(call.head, number, block.hash)?;
+        return Ok(is_there.then_some((block, index)));
+    }
+    let (first, last) = blocks.range();
+    match last < latest {
+        true => Err(RpcError::server(format!(
+            "no transaction with this hash is in the files of the chain, which have blocks {first} to {last}; the database has blocks up to {latest}"
+        ))),
+        false => Ok(None),
+    }
 }
 
 fn transaction(call: &Call<'_>) -> Answer {

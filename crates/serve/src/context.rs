@@ -78,7 +78,28 @@ impl Context {
             .as_ref()
             .and_then(|blocks| blocks.number_of(hash));
         let of_genesis = (hash == self.chain.genesis().hash).then_some(0);
-        Ok(of_files.or(of_genesis).filter(|number| *number <= latest))
+        let found = of_files.or(of_genesis).filter(|number| *number <= latest);
+        match found {
+            Some(number) if self.is_of_database(head, number, hash)? => Ok(found),
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether the database has this block, as far as it knows: the files of the chain may be of another branch since it went back. It goes back no
+    /// further than it keeps states, so blocks before those are the same.
+    pub(crate) fn is_of_database(
+        &self,
+        head: Head<'_>,
+        number: u64,
+        hash: B256,
+    ) -> Result<bool, RpcError> {
+        let view = head.view();
+        let meta = || match view.version_of_block(number)? {
+            Some(version) => view.meta(version),
+            None => Ok(None),
+        };
+        let meta = meta().map_err(|error| RpcError::server(error.to_string()))?;
+        Ok(meta.is_none_or(|meta| meta.block_hash == hash))
     }
 
     /// The header of a block up to the latest one, of the database or of the files; `None` if

@@ -11,7 +11,7 @@ use arbor_chain::executor::Executor;
 use arbor_chain::witness::NodesFile;
 use arbor_chain::witness::stateless::replay_witness;
 use arbor_generator::{GeneratorSettings, Preset, generate};
-use arbor_serve::{Access, Limits};
+use arbor_serve::{Access, BlockFiles, Limits};
 use arbor_state::StateError;
 use arbor_verify::Verdict;
 use arbor_verify::mpt::MissingAccounts;
@@ -21,11 +21,15 @@ use serde_json::{Value, json};
 const BLOCKS: u64 = 6;
 
 fn chain() -> tempfile::TempDir {
+    chain_of(Preset::Tiny.settings())
+}
+
+fn chain_of(settings: GeneratorSettings) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let settings = GeneratorSettings {
         blocks: BLOCKS,
         seed: 11,
-        ..Preset::Tiny.settings()
+        ..settings
     };
     generate(&settings, folder.path(), |_| ControlFlow::Continue(())).expect("generated");
     folder
@@ -307,5 +311,49 @@ fn pages_of_accounts_have_all_accounts_and_slots_of_every_tree() {
             line.as_object_mut().expect("fields").remove("storage");
         }
         assert_eq!(listed, dumped, "{}", tree.name);
+    }
+}
+
+/// A database that went to another branch while it was served gave that one's state for a hash of the files' branch, and the files' blocks.
+#[test]
+fn files_of_another_branch_are_not_mixed_with_the_database() {
+    let mut other = Preset::Tiny.settings();
+    other.mix = "transfer=1".parse().expect("a mix");
+    let (chain, files) = (chain(), chain_of(other));
+    let mut served = Served::replay("mpt", chain.path());
+    served.chain = vec![files.path().to_owned()];
+    let files = BlockFiles::read(&served.chain, &served.genesis).expect("the same genesis");
+    let server = served.serve(true, Limits::default(), Access::default());
+    let head = served.snapshot.reader();
+    let of_database = head.view().meta(Version(3)).expect("read").expect("kept");
+    let of_database = B256::from(of_database.block_hash);
+    let of_files = (1..=BLOCKS).filter_map(|number| files.hash(number));
+    let of_files: Vec<B256> = of_files.collect();
+    assert!(!of_files.contains(&of_database));
+    let address = server.address();
+    let ask = |method: &str, params: Value| call(address, method, &params);
+    let someone = Address::repeat_byte(7);
+    let balance = ask("eth_getBalance", json!([someone, of_database]));
+    assert_eq!(balance["result"], "0x0");
+    for hash in of_files {
+        let balance = ask("eth_getBalance", json!([someone, {"blockHash": hash}]));
+        assert_eq!(balance["error"]["message"], "header for hash not found");
+        let block = ask("eth_getBlockByHash", json!([hash, false]));
+        assert!(
+            block["result"].is_null() && block.get("error").is_none(),
+            "{block}"
+        );
+    }
+    let block = ask("eth_getBlockByNumber", json!(["0x3", false]));
+    let why = block["error"]["message"].as_str().expect("refused");
+    assert!(why.contains("on another branch"), "{why}");
+    // Methods by hash took numbers, and those by number took hashes.
+    for (method, block) in [
+        ("eth_getBlockByHash", json!("0x1")),
+        ("eth_getBlockByHash", json!("latest")),
+        ("eth_getBlockByNumber", json!(of_database)),
+    ] {
+        let refused = ask(method, json!([block, false]));
+        assert_eq!(refused["error"]["code"], -32602, "{method}: {refused}");
     }
 }

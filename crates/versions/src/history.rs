@@ -7,10 +7,10 @@ use std::sync::Arc;
 use arbor_store::{Table, Value, Write};
 
 use crate::error::VersionsError;
+use crate::filters::Filters;
 use crate::identity::TableKind;
 use crate::index::{ChangedBy, Of};
 use crate::undo::{Cursor, missing, stored_cursor};
-use crate::unflushed::Filters;
 use crate::version::Version;
 use crate::view::{Entries, View};
 

@@ -18,7 +18,7 @@ use crate::undo::{Cursor, found_cursor, missing};
 pub(crate) enum Of {
     /// Undo, which every version of an indexed epoch has.
     Flat,
-    /// [Old nodes](crate::old_nodes), which some versions have.
+    /// [Old nodes](crate::kept_nodes), which some versions have.
     Nodes,
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arbor_store::{Table, Value, Write};
 
-/// Version and chunk number, big-endian, to a chunk of the [old nodes](crate::old_nodes) of a version.
+/// Version and chunk number, big-endian, to a chunk of the [old nodes](crate::kept_nodes) of a version.
 pub(crate) const OLD_NODES: Table = Table(0xee);
 /// Epoch, big-endian, table byte and key, to the versions of that epoch which change the node.
 pub(crate) const NODE_INDEX: Table = Table(0xef);

@@ -7,20 +7,21 @@ use arbor_store::{Reader, Store};
 
 use crate::cache::{CacheSeed, CachedStore};
 use crate::error::VersionsError;
+use crate::filters::Filters;
 use crate::flush::Files;
 use crate::head_file::{
     DirLock, DirReader, FlushedVersion, HeadFile, has_head_file, read_head_file,
 };
 use crate::identity::{Identity, Schema, StoredIdentity, TableSpec};
 use crate::index::{self, Of};
+use crate::kept_nodes::KeptNodes;
 use crate::layer::Layer;
 use crate::layout;
 use crate::meta::{HeadRecord, Meta, array, partly_loaded, read_head};
-use crate::old_nodes::KeptNodes;
 use crate::options::Options;
 use crate::pins::Pins;
 use crate::snapshot::Snapshot;
-use crate::unflushed::{Filters, Unflushed};
+use crate::unflushed::Unflushed;
 use crate::version::Version;
 use crate::versions::Versions;
 use crate::view::read_meta;

@@ -18,9 +18,9 @@ use arbor_store::{Reader, Value};
 use crate::error::VersionsError;
 use crate::flush::{FlushJob, OwnWrites};
 use crate::index;
+use crate::kept_nodes;
 use crate::layout;
 use crate::meta::{HeadRecord, StoredMeta};
-use crate::old_nodes;
 use crate::options::Retain;
 use crate::stats::PruneStats;
 use crate::undo::stored_cursor;
@@ -243,7 +243,7 @@ impl FlushJob {
     /// Deletes the nodes that a stored version keeps of the one before, if old nodes are kept.
     fn delete_old_nodes(&self, version: u64, writes: &mut OwnWrites) -> Result<(), VersionsError> {
         if self.nodes.is_some() {
-            let keys = old_nodes::stored_keys(&*self.base, version)?;
+            let keys = kept_nodes::stored_keys(&*self.base, version)?;
             writes.extend(keys.map(|key| ((layout::OLD_NODES, key), None)));
         }
         Ok(())

@@ -6,6 +6,7 @@ use arbor_store::Write;
 
 use crate::changes::{Changes, check_writes};
 use crate::error::VersionsError;
+use crate::filters::Filters;
 use crate::identity::TableKind;
 use crate::index;
 use crate::layer::Layer;
@@ -13,7 +14,7 @@ use crate::meta::{Meta, check_order};
 use crate::options::Options;
 use crate::put::{Putting, put_version, put_writes};
 use crate::snapshot::Snapshot;
-use crate::unflushed::{Filters, Pending, Unflushed};
+use crate::unflushed::{Pending, Unflushed};
 use crate::version::Version;
 
 impl Snapshot {

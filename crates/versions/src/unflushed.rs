@@ -1,18 +1,15 @@
 //! What lies above the store: unflushed layers, versions not yet stored, and what is retained.
 
-use std::collections::{BTreeSet, HashMap};
-use std::hash::BuildHasher;
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, PoisonError};
-
-use arbor_store::Table;
-use foldhash::fast::FixedState;
 
 use crate::error::VersionsError;
+use crate::filters::Filters;
 use crate::identity::Schema;
+use crate::kept_nodes::KeptNodes;
 use crate::layer::Layer;
 use crate::meta::Meta;
-use crate::old_nodes::KeptNodes;
 use crate::undo::UndoRecord;
 use crate::version::Version;
 
@@ -22,7 +19,7 @@ pub(crate) struct Pending {
     pub(crate) meta: Arc<Meta>,
     /// `None` for the first version of all and for versions whose history is not retained.
     pub(crate) undo: Option<Arc<UndoRecord>>,
-    /// The nodes that changed since the [kept](crate::old_nodes) version before, if this one is kept.
+    /// The nodes that changed since the [kept](crate::kept_nodes) version before, if this one is kept.
     pub(crate) nodes: Option<Arc<UndoRecord>>,
 }
 
@@ -87,54 +84,5 @@ impl Unflushed {
     /// Returns bytes of the undo that waits for a flush.
     pub(crate) fn pending_bytes(&self) -> usize {
         self.pending.iter().map(Pending::bytes).sum()
-    }
-}
-
-/// Which keys a version changed, as sorted 64-bit hashes: made when a version without an index is
-/// first searched, so that searching it again costs no read unless it may have the key.
-///
-/// Versions are numbered anew after a rollback; the writer then starts with empty filters, while
-/// older snapshots keep theirs.
-#[derive(Default, Debug)]
-pub(crate) struct Filters {
-    by_version: Mutex<HashMap<u64, Arc<[u64]>>>,
-}
-
-/// Filters that are kept; an index epoch, the usual pending versions and some more.
-const MOST_FILTERS: usize = 4096;
-
-impl Filters {
-    pub(crate) fn hash(table: Table, key: &[u8]) -> u64 {
-        FixedState::default().hash_one((table.0, key))
-    }
-
-    pub(crate) fn get(&self, version: u64) -> Option<Arc<[u64]>> {
-        let filters = self
-            .by_version
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        filters.get(&version).cloned()
-    }
-
-    pub(crate) fn forget(&self, version: u64) {
-        let mut filters = self
-            .by_version
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        filters.remove(&version);
-    }
-
-    pub(crate) fn insert(&self, version: u64, mut hashes: Vec<u64>) -> Arc<[u64]> {
-        hashes.sort_unstable();
-        let filter: Arc<[u64]> = hashes.into();
-        let mut filters = self
-            .by_version
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if filters.len() >= MOST_FILTERS {
-            filters.clear();
-        }
-        filters.insert(version, filter.clone());
-        filter
     }
 }

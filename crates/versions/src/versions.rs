@@ -11,6 +11,7 @@ use arbor_store::{Reader, Write};
 use crate::cache::CachedStore;
 use crate::changes::{Change, Changes, check_writes};
 use crate::error::VersionsError;
+use crate::filters::Filters;
 use crate::flush::{Files, FlushJob};
 use crate::head_file::DirLock;
 use crate::identity::TableKind;
@@ -22,7 +23,7 @@ use crate::put::{Putting, put_version, put_writes};
 use crate::snapshot::Snapshot;
 use crate::stats::{FlushStats, Stats};
 use crate::undo::UndoRecord;
-use crate::unflushed::{Filters, Pending, Unflushed};
+use crate::unflushed::{Pending, Unflushed};
 use crate::version::Version;
 use crate::view::View;
 

@@ -145,6 +145,7 @@ impl Executor {
         }
         if let Some(blobs) = &mut context.block.blob_excess_gas_and_price
             && call.blob_fee == 0
+            && !call.blob_hashes.is_empty()
         {
             blobs.blob_gasprice = 0;
         }

@@ -119,9 +119,12 @@ impl Replay {
     /// Returns to block `number`, from which another branch of the chain can be taken.
     ///
     /// # Errors
-    /// [`ReplayError::NotRetained`] for a block whose state is not retained; the database is then as it was.
+    /// [`ReplayError::UnknownBlock`] for one after the latest, [`ReplayError::NotRetained`] for one whose state is not retained; the database is then as it was.
     pub fn rollback(&mut self, number: u64) -> Result<(), ReplayError> {
         let failed = |error| ReplayError::State { number, error };
+        if number > self.head().0 {
+            return Err(ReplayError::UnknownBlock(number));
+        }
         let versions = self.state.versions().view();
         let version = versions.version_of_block(number);
         let version = version.map_err(|error| failed(error.into()))?;
