@@ -141,6 +141,22 @@ fn a_database_is_served_and_followed_while_another_process_writes_it() {
     serving.wait_for(5);
     let block = serving.call("eth_getBlockByNumber", &json!(["0x4", false]));
     assert_eq!(block.expect("answered")["result"]["number"], "0x4");
+    // Pruning leaves the version as it is: states that were gone were answered until another one was flushed.
+    let at_4 = json!([someone, "0x4"]);
+    let before = serving.call("eth_getBalance", &at_4).expect("answered");
+    assert!(before["result"].is_string(), "{before}");
+    folder
+        .run(&["prune", "--db", "db", "--retain", "none"])
+        .ok();
+    let until = Instant::now() + Duration::from_secs(60);
+    loop {
+        let now = serving.call("eth_getBalance", &at_4).expect("answered");
+        if now["error"]["code"] == 4444 {
+            break;
+        }
+        assert!(Instant::now() < until, "{now}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
     assert_eq!(serving.stop(), Some(130));
 }
 

@@ -242,6 +242,7 @@ impl State {
             }
         }
         self.versions.index_nodes()?;
+        self.versions.announce()?;
         go_on(newest.0 - since.0, of);
         Ok(())
     }
@@ -528,7 +529,8 @@ impl State {
 
     /// Merges the store's files, so that the space of overwritten data is given back.
     pub fn compact(&self) -> Result<(), StateError> {
-        Ok(self.store.compact()?)
+        self.store.compact()?;
+        Ok(self.versions.announce()?)
     }
 
     /// Bytes of the store's files; `None` for a store without files.

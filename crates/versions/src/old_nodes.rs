@@ -387,7 +387,7 @@ impl Versions {
             store.delete_prefix(table, &[]).map_err(failed())?;
         }
         self.store_snapshot = None;
-        Ok(())
+        self.announce()
     }
 
     /// Keeps the nodes of more versions, one by one: those before the first of which they are kept. Each list leads from one version to the one before: all

@@ -25,7 +25,7 @@ use crate::stats::{FlushStats, Stats};
 use crate::undo::UndoRecord;
 use crate::unflushed::{Pending, Unflushed};
 use crate::version::Version;
-use crate::view::View;
+use crate::view::{View, stored_meta};
 
 /// An open database of versions: one writer, whose methods take `&mut self`.
 ///
@@ -254,6 +254,20 @@ impl Versions {
         let finished = self.finish(&job, result);
         self.give_back(job.layer);
         finished
+    }
+
+    /// Writes HEAD anew, by which processes that read the database see that something changed though the version is the same, and open it again.
+    ///
+    /// # Errors
+    /// Those of files.
+    pub fn announce(&self) -> Result<(), VersionsError> {
+        match (&self.files, self.stored) {
+            (Some(files), Some(stored)) => {
+                let head = stored_meta(&*self.base, stored.version)?;
+                files.write(Some((&head.meta, stored.version)))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Goes back to a retained version, in one atomic and durable write.

@@ -3,14 +3,14 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result};
 use arbor_chain::genesis::Genesis;
 use arbor_database::ChainContext;
 use arbor_serve::{Access, BlockFiles, Fixed, Limits, Server, ServerSettings, Snapshots};
 use arbor_state::StateSnapshot;
-use arbor_versions::HeadFile;
+use arbor_versions::FlushedVersion;
 
 use crate::args::Serve;
 use crate::version;
@@ -26,7 +26,7 @@ pub(super) const FAREWELL: Duration = Duration::from_secs(10);
 pub(crate) fn run(args: &Serve) -> Result<()> {
     let folder = database::folder(&args.db);
     let chain = folder.chain_context()?;
-    let mut head = folder.head_file()?;
+    let mut seen = Seen::of(&args.db)?;
     let state = folder.open_to_read(args.memory)?;
     let latest = database::head(state.reader())?.clone();
     let blocks = match &args.chain[..] {
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Serve) -> Result<()> {
         std::thread::sleep(LOOK);
         looks += 1;
         if looks % LOOKS == 0 {
-            follow(&args.db, args.memory, &mut head, &snapshots);
+            follow(&args.db, args.memory, &mut seen, &snapshots);
         }
     }
     server.stop(FAREWELL);
@@ -62,23 +62,41 @@ fn current(snapshots: &Arc<Fixed>) -> Result<StateSnapshot> {
     snapshots.at_hand().context("a state is served")
 }
 
-/// Serves the version that another process has flushed, if it has. One that cannot be read leaves
+/// What HEAD was when the database was opened. It is written anew also where the version stays: when history is pruned, old nodes are made or dropped, or files
+/// are merged.
+#[derive(PartialEq)]
+struct Seen {
+    head: Option<FlushedVersion>,
+    written: Option<SystemTime>,
+}
+
+impl Seen {
+    fn of(dir: &Path) -> Result<Self> {
+        let written = std::fs::metadata(dir.join("HEAD")).and_then(|head| head.modified());
+        Ok(Self {
+            written: written.ok(),
+            head: database::folder(dir).head_file()?.head,
+        })
+    }
+}
+
+/// Serves the version that another process has flushed, if it has, and opens the database again where only its history changed. One that cannot be read leaves
 /// the one before.
-fn follow(dir: &Path, memory: u64, head: &mut HeadFile, snapshots: &Fixed) {
+fn follow(dir: &Path, memory: u64, seen: &mut Seen, snapshots: &Fixed) {
     let folder = database::folder(dir);
-    let Ok(now) = folder.head_file() else {
+    let Ok(now) = Seen::of(dir) else {
         // It is being replaced, or cannot be read: the next look tells.
         return;
     };
-    if now.head == head.head {
+    if now == *seen {
         return;
     }
     match folder.open_to_read(memory) {
         Ok(state) => {
             let block = state.reader().meta().map(|meta| meta.block_number);
             snapshots.replace(state);
-            *head = now;
-            tracing::info!(block, "another version was flushed");
+            *seen = now;
+            tracing::info!(block, "the database was changed, and is read again");
         }
         Err(error) => tracing::warn!("the version that was flushed cannot be read yet: {error}"),
     }
