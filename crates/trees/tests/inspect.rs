@@ -13,6 +13,7 @@ use arbor_state::{
     Account, AccountChange, Inspection, SlotChange, StateChanges, StateSnapshot, Tree,
 };
 use arbor_store::MemoryStore;
+use arbor_versions::OWN_TABLES;
 
 /// Account `n` has `n` slots; the last two have code.
 fn changes(accounts: u8) -> StateChanges {
@@ -79,7 +80,7 @@ fn every_tree_tells_accounts_slots_and_codes() {
         assert_eq!(found.codes.largest[0].bytes, 900, "{name}");
         let tables: u64 = found.tables.iter().map(|table| table.records).sum();
         assert!(
-            tables > 0 && found.tables.len() == tree.kind().tables.len() + 5,
+            tables > 0 && found.tables.len() == tree.kind().tables.len() + OWN_TABLES.len(),
             "{name}"
         );
         for of in &found.nodes {
