@@ -176,7 +176,7 @@ pub(super) struct Effects {
 /// Executes the block of a witness over a state. The root after it is not compared.
 ///
 /// # Errors
-/// Those of [`replay_witness`] but for roots.
+/// As [`replay_witness`], except that a wrong root is no error.
 pub(super) fn execute_over(
     witness: &MptWitness,
     state: &WitnessState,

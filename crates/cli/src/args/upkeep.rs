@@ -1,4 +1,4 @@
-//! What keeps a database: `arbor repair`, `rollback`, `prune`, `backup`, `history-proofs`, `compact`, `inspect`, `snapshot` and `recover`.
+//! Flags of the commands that change or copy a database as a whole: `arbor repair`, `rollback`, `prune`, `backup`, `history-proofs`, `compact`, `inspect`, `snapshot` and `recover`.
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;

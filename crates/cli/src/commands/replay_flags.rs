@@ -1,4 +1,4 @@
-//! What the flags of a replay mean together, and which of them are of no use.
+//! Checks the flags of a replay against each other.
 
 use std::path::{Path, PathBuf};
 

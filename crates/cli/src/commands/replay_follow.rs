@@ -98,7 +98,7 @@ impl Follower<'_> {
     }
 }
 
-/// What keeps a branch from being found.
+/// Why no block of the node is one of the database.
 enum FollowError {
     Node(RemoteError),
     Replay(ReplayError),
