@@ -70,7 +70,7 @@ chains SEED COUNT *ARGUMENTS:
     cargo build
     bench-peers/random-chains/run.py {{SEED}} {{COUNT}} {{ARGUMENTS}}
 
-# compare with others: `just peers replay CHAIN_DIR...`, `just peers generated`
+# compare with others: `just peers all` (everything, into results/), `just peers replay CHAIN_DIR...`, `just peers generated`
 peers AREA *ARGUMENTS:
     cargo build --release
     bench-peers/{{AREA}}.py {{ARGUMENTS}}

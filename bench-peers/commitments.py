@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import measure
+from sides import Arbor, peers_folder
 
 HERE = Path(__file__).resolve().parent
 GROUPS = "keccak,vectors,leaves,updates,keys,points,proofs"
@@ -35,26 +36,23 @@ FLOORS = {
 
 
 def build():
-    """The two programs."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "arboretum/peers/bin/go-ipa-bench"
-    cache.parent.mkdir(parents=True, exist_ok=True)
-    subprocess.run(["go", "build", "-o", cache, "."], cwd=HERE / "go-ipa", check=True)
-    cargo = ["cargo", "bench", "-p", "arbor-lab", "--bench", "commitments", "--no-run", "--locked", "--message-format", "json"]
-    output = subprocess.run(cargo, cwd=HERE.parent, check=True, stdout=subprocess.PIPE, text=True).stdout
-    messages = [json.loads(line) for line in output.splitlines()]
-    (bench,) = [m["executable"] for m in messages if m.get("executable") and m["target"]["name"] == "commitments"]
-    return cache, bench
+    """Builds go-ipa's program, and finds arbor's."""
+    peer = peers_folder() / "go-ipa-bench"
+    peer.parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["go", "build", "-o", peer, "."], cwd=HERE / "go-ipa", check=True)
+    return peer, Arbor().program
 
 
-def go_ipa(program, threads, groups):
+def go_ipa(program, threads, groups, budget):
     environment = dict(os.environ, GOMAXPROCS=str(threads))
-    output = subprocess.run([program, "-groups", groups], env=environment, check=True, capture_output=True).stdout
-    return json.loads(output)
+    command = [program, "-groups", groups, "-budget", f"{budget}ms"]
+    return json.loads(subprocess.run(command, env=environment, check=True, capture_output=True).stdout)
 
 
-def arbor(program, threads, groups, tables):
-    command = [program, "--json", "--threads", str(threads), "--tables", str(tables), *groups.split(",")]
-    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+def arbor(program, threads, groups, budget, tables):
+    command = [program, "bench", "commitments", "--json", "--threads", str(threads), "--tables", str(tables)]
+    command += ["--budget", str(budget), *groups.split(",")]
+    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)["results"]
 
 
 def compare(go, ours, threads):
@@ -73,7 +71,7 @@ def compare(go, ours, threads):
         mine = [r for run in ours for r in run["rows"] if r["name"] == name]
         single = min(r["single"][clock] for r in mine)
         batch = min((r["batch"][clock] for r in mine if r["batch"]), default=None)
-        rows.append({"name": name, "threads": threads, "go_ns": peer, "single_ns": single, "batch_ns": batch, "checked": bool(digest)})
+        rows.append({"name": name, "threads": threads, "go_ns": peer, "single_ns": single, "batch_ns": batch, "checked": bool(digest), "values": mine[0]["values"]})
     return rows
 
 
@@ -106,6 +104,7 @@ def main():
     parser.add_argument("--groups", default=GROUPS, help=f"of {GROUPS}")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="for the proofs' second table")
     parser.add_argument("--tables", type=int, default=150_000_000, help="bytes for arbor's tables")
+    parser.add_argument("--budget", type=int, default=500, metavar="MS", help="for each figure")
     parser.add_argument("--runs", type=int, default=1, help="of each side, in turn")
     parser.add_argument("--report", help="write the figures here, as JSON")
     arguments = parser.parse_args()
@@ -113,18 +112,19 @@ def main():
     passes = [(1, arguments.groups)]
     if arguments.threads > 1 and "proofs" in arguments.groups.split(","):
         passes.append((arguments.threads, "proofs"))
-    everything = []
+    everything, keccaks = [], []
     for threads, groups in passes:
         go, ours = [], []
         for _ in range(arguments.runs):
-            go.append(go_ipa(peer, threads, groups))
-            ours.append(arbor(own, threads, groups, arguments.tables))
+            go.append(go_ipa(peer, threads, groups, arguments.budget))
+            ours.append(arbor(own, threads, groups, arguments.budget, arguments.tables))
         rows = compare(go, ours, threads)
         print(f"\n{threads} thread{'s' if threads > 1 else ''}")
         show(rows, go, ours)
         everything += rows
+        keccaks += [run["keccak_ns"] for run in ours]
     if arguments.report:
-        result = {"machine": measure.machine(), "rows": everything}
+        result = {"machine": measure.machine(), "keccak_ns": min(keccaks), "rows": everything}
         Path(arguments.report).write_text(json.dumps(result, indent=2) + "\n")
     slower = [row["name"] for row in everything if row["go_ns"] < (row["batch_ns"] or row["single_ns"])]
     if slower:

@@ -1,11 +1,17 @@
 #!/usr/bin/env python3
-"""What history costs: kept not at all, for 128 versions, and whole; reads and proofs far back; rolling back; pruning.
+"""What history costs: kept not at all, for 128 versions, and whole; reads and proofs far back; rolling back; pruning; old nodes.
 
-    bench-peers/history.py [CHAIN_DIR] [--blocks N] [--back N] [--keep DIR]
+    bench-peers/history.py [CHAIN_DIR] [--parts retention,old-proofs] [--blocks N] [--back N] [--keep DIR]
 
-Without a chain one is generated: --blocks blocks of 20 transactions of every kind. It is replayed once with each retention, in turn, and compacted.
+retention: Without a chain one is generated: --blocks blocks of 20 transactions of every kind. It is replayed once with each retention, in turn, and compacted.
 Of the whole history are then taken: reads and proofs, latest and --back blocks behind (`arbor bench reads`); a rollback of 1,000 blocks and their
 replay; and pruning, a tenth of the history at a time, which must cost the same wherever it stands. Only arbor takes part.
+
+old-proofs: --proof-blocks blocks of 50 transactions that touch random ones of --population accounts. They are replayed with
+and without --history-proofs, in turn: the CPU from the first block on. Then `arbor serve` is asked for `eth_getProof` of random
+accounts at random heights 128, 1,000 and 10,000 blocks back, every request another height: with old nodes, without, and, if
+geth is there (bench-peers/setup.sh, or GETH), geth after it has imported the same chain. Answers that two give must be the same.
+A quick try: --parts old-proofs --proof-blocks 1200 --population 20000 --replays 1. Exit status 1: a limit is missed.
 """
 
 import argparse
@@ -17,6 +23,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import measure
+from old_proofs import measure_old_proofs
 from sides import Arbor
 
 RETENTIONS = ["none", "128", "all"]
@@ -26,11 +33,22 @@ ROLLED_BACK = 1_000
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("chain", nargs="?", metavar="CHAIN_DIR")
+    parser.add_argument("--parts", default="retention,old-proofs", help="retention, old-proofs or both (default)")
     parser.add_argument("--blocks", type=int, default=12_000, help="of the generated chain (default 12000)")
     parser.add_argument("--back", type=int, default=10_000, help="blocks behind the latest (default 10000)")
     parser.add_argument("--memory", default="512MiB", help="arbor's --memory")
     parser.add_argument("--keep", help="folder for chain and databases, kept (default: a temporary one)")
-    return parser.parse_args()
+    parser.add_argument("--proof-blocks", type=int, default=20_000, help="of the chain of old-proofs (default 20000)")
+    parser.add_argument("--population", type=int, default=1_000_000, help="accounts of that chain (default 1000000)")
+    parser.add_argument("--replays", type=int, default=3, help="with and without old nodes (default 3 each)")
+    parser.add_argument("--requests", type=int, default=200, help="at each distance (default 200)")
+    parser.add_argument("--rebuilt", type=int, default=20, help="of these, how many without old nodes (default 20)")
+    parser.add_argument("--geth", type=lambda text: text.split(","), default=["path"], help="path, archive or both (default path)")
+    arguments = parser.parse_args()
+    arguments.parts = set(arguments.parts.split(","))
+    if not arguments.parts <= {"retention", "old-proofs"} or not set(arguments.geth) <= {"path", "archive"}:
+        parser.error("--parts: retention, old-proofs or both; --geth: path, archive or both")
+    return arguments
 
 
 class Histories:
@@ -121,16 +139,23 @@ def main():
     place = nullcontext(arguments.keep) if arguments.keep else tempfile.TemporaryDirectory(prefix="arbor-history-", dir="/var/tmp")
     with place as workplace:
         Path(workplace).mkdir(exist_ok=True)
-        histories = Histories(Arbor(), arguments, workplace)
-        histories.generate()
-        replays(histories)
-        reads(histories)
-        rollback(histories)
-        prunes(histories)
+        missed = []
+        if "retention" in arguments.parts:
+            histories = Histories(Arbor(), arguments, workplace)
+            histories.generate()
+            replays(histories)
+            reads(histories)
+            rollback(histories)
+            prunes(histories)
+        if "old-proofs" in arguments.parts:
+            missed = measure_old_proofs(Arbor(), arguments, workplace)
+    for limit in missed:
+        print(f"MISSED: {limit}")
+    return 1 if missed else 0
 
 
 if __name__ == "__main__":
     try:
-        main()
+        sys.exit(main())
     except measure.CommandFailed as failure:
         sys.exit(f"error: {failure}")

@@ -33,6 +33,7 @@ WORKLOADS = {
     "keep": (["300", "5000"], [], [], {"rate": 6}),
 }
 # zksync-era 3e29e4a, two threads: seconds, bytes on disk, bytes written, peak memory, seconds for the check.
+FIGURES = ("s", "disk", "written", "memory", "verify_s")
 QUOTED = {
     "insert": (147.5, 1.07e9, 3.22e9, 804e6, 71.5),
     "latest": (147.5, 1.07e9, 3.22e9, 804e6, 71.5),
@@ -50,7 +51,7 @@ def parse():
     parser.add_argument("--peer", choices=["run", "quoted"], default="run")
     parser.add_argument("--arbor", default=os.environ.get("ARBOR", TARGET / "release/arbor"))
     parser.add_argument("--zksync", default=os.environ.get("ZKSYNC_TREE", HERE / "zksync-tree/target/release/zksync-tree-bench"))
-    parser.add_argument("--memory", default="1GiB", help="arbor's")
+    parser.add_argument("--memory", help="arbor's (default: 1GiB for the workload memory, 256MiB for the others)")
     parser.add_argument("--write-back", default="96MiB", help="arbor's")
     parser.add_argument("--report", help="write the figures of all runs here, as JSON")
     arguments = parser.parse_args()
@@ -63,7 +64,8 @@ def parse():
 def run_arbor(arguments, words):
     with tempfile.TemporaryDirectory() as folder:
         log, report = Path(folder) / "log", Path(folder) / "report.json"
-        words = [*words, "--memory", arguments.memory, "--report", report]
+        memory = arguments.memory or ("1GiB" if "--in-memory" in words else "256MiB")
+        words = [*words, "--memory", memory, "--report", report]
         if "--in-memory" not in words:
             words += ["--write-back", arguments.write_back]
         usage = measure.run([arguments.arbor, "loadtest", *words], log, report)
@@ -97,7 +99,7 @@ def run_peer(arguments, words):
 
 
 def quoted(name):
-    return dict(zip(("s", "disk", "written", "memory", "verify_s"), QUOTED[name]))
+    return dict(zip(FIGURES, QUOTED[name]))
 
 
 def median(runs, what):

@@ -100,7 +100,7 @@ def import_into_arbor(program, chain, folder, retain="128"):
     return database
 
 
-def serve_arbor(program, chain, folder, cores=None, call_time=5):
+def serve_arbor(program, chain, folder, cores=None, call_time=5, database=None, options=()):
     port = free_port()
-    command = [program, "serve", "--db", folder / "db", "--chain", chain.export, "--http", port, "--call-time", call_time]
+    command = [program, "serve", "--db", database or folder / "db", "--chain", chain.export, "--http", port, "--call-time", call_time, *options]
     return _served("arbor", command, folder / "arbor.log", port, cores)

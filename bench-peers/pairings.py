@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Pairings on BLS12-381: blst, arkworks, wasmcurves under Node, wasmtime and wasmi, and arbor's contracts, in one table.
 
-    bench-peers/pairings.py [--rounds N]
+    bench-peers/pairings.py [--rounds N] [--report FILE]
 
 Needs cargo, node and npm; ARBOR names the binary. Each side checks its results before it times them.
 """
@@ -13,6 +13,8 @@ import pathlib
 import subprocess
 import tempfile
 import time
+
+import measure
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -70,17 +72,24 @@ def show(title, rows):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=50)
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--report", help="write the figures here, as JSON")
+    arguments = parser.parse_args()
+    rounds = arguments.rounds
     native, compiled, tables = peers(rounds), node(rounds), contracts(rounds)
     ours = lambda table: [(row["name"], row["fastest_s"], row["gas"]) for row in tables[table]["rows"]]
+    report = {}
     for title, key, table in [("one pairing", "pairing_s", "pairing"), ("two pairs", "two_pairs_s", "pairing-check")]:
         rows = [(name, times[key], None) for name, times in native.items()]
         rows.append((f"wasmcurves, node {compiled['node']}", compiled[key], None))
         show(f"{title}, microseconds, beside blst, gas", rows + ours(table))
+        report[table] = {"peers": [row[:2] for row in rows], "arbor": ours(table)}
     show("SHA-1 of 1,024 bytes", [("OpenSSL", native_sha1(rounds), None)] + ours("sha1"))
     for table in tables:
         if table not in ("pairing", "pairing-check", "sha1"):
             show(table, ours(table))
+    if arguments.report:
+        result = {"machine": measure.machine(), "tables": report}
+        pathlib.Path(arguments.report).write_text(json.dumps(result, indent=2) + "\n")
 
 
 if __name__ == "__main__":

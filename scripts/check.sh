@@ -24,7 +24,7 @@ test() { cargo xtask test --locked 2>&1 | tee "$log"; }
 docs() { RUSTDOCFLAGS="-D warnings" cargo doc "${all_but_rocksdb[@]}" --no-deps --locked; }
 
 # The examples of docs/guide/embed.md.
-shown=(quickstart rollup reader_thread key_value pairing_contract light_client own_tree)
+shown=(quickstart rollup session_witness reader_thread key_value pairing_contract light_client own_tree)
 
 # Builds `arbor` and the examples as the tests do. `cargo run` would take other features of what lies below, and build nearly all of it again.
 programs=${CARGO_TARGET_DIR:-target}/debug
@@ -38,13 +38,16 @@ examples() {
     for example in "${shown[@]}"; do "$programs/examples/$example"; done
 }
 
-# The pages of a comparison and of an inspection in a browser, and a comparison's rows as others read them.
+# The page of results next to the figures that it is made of; the pages of a comparison and of an inspection in a browser, and a comparison's rows as others read
+# them.
 report() {
     local folder status=0
     if ! command -v python3 >/dev/null; then
         notes+=("report: NOT checked, there is no python3")
         return 0
     fi
+    python3 -m unittest discover -q -s bench-peers -p '*_test.py'
+    scripts/results_page.py --check
     folder=$(mktemp -d)
     build_programs
     "$programs/arbor" generate --preset tiny --out "$folder/chain"

@@ -4,6 +4,7 @@
 //! all that a block changes; [`StateView`] reads one state by plain names. [`AccountSource`] is a
 //! whole state as a stream of accounts, in the [order](AccountOrder) that a tree loads them in.
 #![forbid(unsafe_code)]
+#![warn(clippy::missing_errors_doc)]
 
 mod batch;
 mod changes;

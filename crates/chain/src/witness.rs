@@ -1,5 +1,6 @@
 //! Witness files: a block with the nodes and codes that executing it needs.
 
+mod accesses;
 mod authority;
 mod compact;
 mod difference;
@@ -31,6 +32,7 @@ use crate::rules::ChainRules;
 use crate::source::{Position, RawBlock, SourceBlock, SourceError};
 use crate::witness::verkle::VerkleWitnessProblem;
 
+pub use accesses::{Access, AccessCounts, AccountAccesses, BlockAccesses, PaidLeaves};
 pub use authority::{Authority, JudgedBy};
 pub use difference::{
     CodeDifference, HeaderDifference, NodeDifference, NodePlace, ServedName, Side,
@@ -38,7 +40,7 @@ pub use difference::{
 };
 pub use execution::ExecutionWitness;
 pub use form::{BlockWitness, BlockWitnessSize, Checked, Given, Named};
-pub use make::{MadeWitness, make_witness};
+pub use make::{AccessedBlock, MadeWitness, block_accesses, make_witness};
 pub use named_tree::NamedTree;
 
 /// A witness as its JSON file has it; bytes are hex with `0x`.

@@ -1,6 +1,6 @@
 //! The words of the command line.
 
-use arbor_state::{PartOf, Tree};
+use arbor_state::{PartOf, Tree, TreeKind};
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
@@ -22,6 +22,7 @@ use crate::metrics_server;
 use crate::names::{parse_address, parse_chain_block, parse_slot};
 use crate::trees::{self, TreeChoice};
 
+mod accesses;
 mod bench;
 mod compare;
 mod convert;
@@ -33,9 +34,10 @@ mod proofs;
 mod serve;
 mod upkeep;
 
+pub(crate) use accesses::Accesses;
 pub(crate) use bench::{
-    Bench, BenchCommitments, BenchDatabase, BenchEngine, BenchParallel, BenchReads, BenchSenders,
-    BenchWitnesses, Loadtest, NumberingChoice,
+    Bench, BenchAblation, BenchCommitments, BenchDatabase, BenchEngine, BenchParallel, BenchReads,
+    BenchSenders, BenchWitnesses, Loadtest, NumberingChoice,
 };
 pub(crate) use compare::Compare;
 pub(crate) use convert::{Conversion, Convert, ConvertJoin, Joining};
@@ -93,6 +95,7 @@ pub(crate) struct Arbor {
 const DATABASE: &str = "Database";
 const HISTORY: &str = "History";
 const LOGGING: &str = "Log";
+const MOVE: &str = "Another tree";
 const NODE: &str = "A node";
 const OUTPUT: &str = "Output";
 const RESOURCES: &str = "Resources";
@@ -164,6 +167,8 @@ pub(crate) enum Command {
     Loadtest(Loadtest),
     /// Replay a chain under several trees, and compare their figures in a table, in files and on a page
     Compare(Compare),
+    /// Write what each block of a chain reads and changes into Parquet files: accounts, slots, chunks of code, sizes of witnesses
+    Accesses(Accesses),
     /// Measure single operations. Each result is checked before it is timed
     #[command(subcommand, after_help = examples::BENCH)]
     Bench(Bench),
@@ -298,7 +303,7 @@ pub(crate) struct Database {
 #[command(after_help = examples::REPLAY)]
 pub(crate) struct Replay {
     /// The blocks: exports of geth (`geth export`), era1 files, or folders with chain.rlp[.gz] or *.era1 (and genesis.json)
-    #[arg(value_name = "CHAIN", required_unless_present_any = ["witness", "rpc"])]
+    #[arg(value_name = "CHAIN", required_unless_present_any = ["witness", "rpc", "convert_abort"])]
     pub(crate) chain: Vec<PathBuf>,
     /// Take the blocks from a node, and follow its head: other branches are taken as far back as --retain keeps states. It ends with --to, or when it is asked to stop
     #[arg(long, value_name = "URL", conflicts_with_all = ["chain", "witness"], help_heading = NODE)]
@@ -383,6 +388,22 @@ pub(crate) struct Replay {
     /// Merge the store's files at the end, so that sizes are those of the contents
     #[arg(long, help_heading = HISTORY)]
     pub(crate) compact: bool,
+    /// Move the state to this tree while blocks go on: from block --at on the tree so far stands still, each block moves --stride accounts and slots, and what blocks write goes to the new
+    /// tree. Later replays of the database go on with it
+    #[arg(long, value_name = "T", value_parser = trees::tree_parser(), requires_all = ["at", "stride"], conflicts_with = "witness", help_heading = MOVE)]
+    pub(crate) convert_to: Option<&'static TreeKind>,
+    /// Hash function of the tree that the state moves to, if the tree lets choose [default: the tree's usual one]
+    #[arg(long, value_name = "HASH", value_parser = trees::hash_parser(), requires = "convert_to", help_heading = MOVE)]
+    pub(crate) convert_hash: Option<String>,
+    /// The first block that moves something
+    #[arg(long, value_name = "BLOCK", value_parser = parse_chain_block, requires = "convert_to", help_heading = MOVE)]
+    pub(crate) at: Option<u64>,
+    /// Accounts and slots that a block moves; an account comes with its code
+    #[arg(long, value_name = "N", requires = "convert_to", help_heading = MOVE)]
+    pub(crate) stride: Option<NonZeroU64>,
+    /// Give up the move: go back to the block before its first one, which must still be retained, and drop the new tree. Nothing is replayed
+    #[arg(long, conflicts_with_all = ["chain", "rpc", "witness", "convert_to", "to", "report", "blocks", "roots", "json"], requires = "db", help_heading = MOVE)]
+    pub(crate) convert_abort: bool,
     /// Slow the store down to a disk with this many requests a second, each of which takes this many microseconds
     #[arg(long, value_name = "REQUESTS:US", value_parser = parse_limits, conflicts_with = "witness", help_heading = RESOURCES)]
     pub(crate) throttle: Option<Limits>,
@@ -584,6 +605,36 @@ pub(crate) struct Demo {
     pub(crate) json: bool,
 }
 
+/// Parses the size of a state: its accounts.
+fn parse_state(text: &str) -> Result<u64, String> {
+    let mut accounts = None;
+    for part in text.split(',') {
+        match part.split_once('=') {
+            Some(("accounts", number)) => accounts = Some(parse_many(number)?),
+            Some(("slots", "2")) => {}
+            Some(("slots", _)) => return Err("accounts have two slots each: slots=2".to_owned()),
+            _ => return Err(format!("'{part}' is not accounts=N or slots=2")),
+        }
+    }
+    accounts.ok_or_else(|| "accounts=N is missing".to_owned())
+}
+
+/// Parses a number such as 5000, 20K, 20M or 1G.
+fn parse_many(text: &str) -> Result<u64, String> {
+    let units = [('K', 1_000), ('M', 1_000_000), ('G', 1_000_000_000)];
+    let unit = units.iter().find(|(unit, _)| text.ends_with(*unit));
+    let (digits, times) = match unit {
+        Some((unit, times)) => (text.trim_end_matches(*unit), *times),
+        None => (text, 1),
+    };
+    let number: Option<u64> = digits.parse().ok().filter(|number| *number > 0);
+    let number = number.and_then(|number: u64| number.checked_mul(times));
+    let most = u64::from(u32::MAX);
+    number
+        .filter(|number| *number <= most)
+        .ok_or_else(|| format!("'{text}' is not a number from 1 to {most}, such as 20M"))
+}
+
 /// `arbor generate`.
 #[derive(Debug, Args)]
 #[command(after_help = examples::GENERATE)]
@@ -609,6 +660,9 @@ pub(crate) struct Generate {
     /// Additional contracts with two slots each, for a large state. `visit` transactions read and write them
     #[arg(long, value_name = "ACCOUNTS")]
     pub(crate) population: Option<u64>,
+    /// Make chains over a large state instead, one for each workload of `arbor compare --state`: read, write, mixed and erc20. N accounts with two slots each; K, M and G stand for thousands, millions and thousands of millions. What it needs of the disk is said first
+    #[arg(long, value_name = "accounts=N[,slots=2]", value_parser = parse_state, conflicts_with_all = ["preset", "population", "mix", "zipf", "new_accounts", "gzip"])]
+    pub(crate) state: Option<u64>,
     /// Transactions in a block
     #[arg(long)]
     pub(crate) txs: Option<u64>,

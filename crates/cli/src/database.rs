@@ -9,6 +9,7 @@ use arbor_state::{Head, State, StateSnapshot, TreeKind};
 use arbor_versions::{Meta, Retain};
 
 use crate::args::Database;
+use crate::moves::StoredMove;
 use crate::trees::TREES;
 
 /// The folder of a database, whose tree is one of those that this program knows.
@@ -42,11 +43,42 @@ pub(crate) fn refuse_without_chain(dir: &Path) -> Result<()> {
 /// Bytes for looking at a database's own records alone.
 const LOOK: u64 = 16 << 20;
 
-/// The latest version of a database, and the oldest block whose state can be read. Both are of one moment, also if another process writes.
-pub(crate) fn head_and_oldest(dir: &Path) -> Result<(Meta, u64)> {
+/// What a database says of its versions.
+pub(crate) struct StoredVersions {
+    pub(crate) head: Meta,
+    /// The oldest block whose state can be read.
+    pub(crate) oldest: u64,
+    pub(crate) old_nodes: Option<StoredNodes>,
+    /// The move to another tree, if there is one.
+    pub(crate) moving: Option<StoredMove>,
+}
+
+/// What is kept of the nodes of older versions.
+pub(crate) struct StoredNodes {
+    /// The first block of which they are kept.
+    pub(crate) oldest: u64,
+    /// About how many bytes they have.
+    pub(crate) bytes: u64,
+}
+
+/// The versions of a database. All is of one moment, also if another process writes.
+pub(crate) fn stored_versions(dir: &Path) -> Result<StoredVersions> {
     let state = folder(dir).open_to_read(LOOK)?;
     let state = state.reader();
-    Ok((head(state)?.clone(), oldest_block(state)?))
+    let view = state.view();
+    let old_nodes = match (view.keeps_nodes_since(), view.old_node_bytes()?) {
+        (Some(since), Some(bytes)) => view.meta(since)?.map(|first| StoredNodes {
+            oldest: first.block_number,
+            bytes,
+        }),
+        _ => None,
+    };
+    Ok(StoredVersions {
+        head: head(state)?.clone(),
+        oldest: oldest_block(state)?,
+        old_nodes,
+        moving: StoredMove::of(state)?,
+    })
 }
 
 /// Opens an existing database for a command that edits its history.

@@ -96,6 +96,11 @@ impl OfDatabase {
         Ok(Self(snapshot))
     }
 
+    /// Whether the state moves to another tree, or has moved and keeps the tree before.
+    pub(crate) fn moves(&self) -> bool {
+        self.0.reader().tree().moves().is_some()
+    }
+
     /// Recovers in memory what a snapshot file has.
     fn recovered(file: &Path) -> Result<Self> {
         let (file, size) = (File::open(file)?, file.metadata()?.len());

@@ -14,7 +14,9 @@ mod genesis;
 mod leaf_file;
 mod leaf_list;
 mod logging;
+mod memory_replay;
 mod metrics_server;
+mod moves;
 mod names;
 mod output;
 mod progress;
@@ -40,6 +42,7 @@ use args::{Arbor, Command};
 use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, Parser};
 use commands::replay_witness::Partial;
+use commands::verify_proof::Doubtful;
 
 /// Records and undo entries are many small allocations of mixed sizes, made on one thread and freed on another. `bench` asks for the counts.
 #[global_allocator]
@@ -67,7 +70,7 @@ fn main() -> ExitCode {
     match check_backend().and_then(|()| run(&arbor.command)) {
         Ok(()) if stop::asked() => ExitCode::from(stop::EXIT_CODE),
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) if error.is::<Partial>() => {
+        Err(error) if error.is::<Partial>() || error.is::<Doubtful>() => {
             output::tell(&format!("partial: {error}"));
             ExitCode::from(Partial::EXIT_CODE)
         }
@@ -237,6 +240,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
         Command::Snapshot(args) => commands::recover::snapshot(args),
         Command::Recover(args) => commands::recover::recover(args),
         Command::Loadtest(args) => commands::loadtest::run(args),
+        Command::Accesses(args) => commands::accesses::run(args),
         Command::Compare(args) => commands::compare::run(args),
         Command::Bench(args) => commands::bench::run(args),
         Command::Evm384 { word } => commands::evm384::run(word),

@@ -15,6 +15,7 @@ use arbor_versions::Retain;
 use serde_json::{Value, json};
 
 use crate::args::Replay as Args;
+use crate::moves::MoveSummary;
 use crate::trees::TreeChoice;
 use crate::{bytes, files, output, rules};
 
@@ -108,6 +109,8 @@ pub(crate) struct Outcome {
     pub(crate) series: Series,
     /// How long roots took to be known, if blocks had any.
     pub(crate) root_delay: Option<DelaySummary>,
+    /// The move to another tree, if the state was on one.
+    pub(crate) moved: Option<MoveSummary>,
     /// The head after it, where there is a database.
     pub(crate) head: Option<Head>,
     /// Whether roots are computed next to execution, on a thread of their own.
@@ -216,6 +219,7 @@ impl Outcome {
             "head": head,
             "total": self.total,
             "root_delay": self.root_delay,
+            "move": self.moved,
             "start_s": self.spans.start.as_secs_f64(),
             "rest_s": self.rest(),
             "last_flush_s": self.spans.last_flush.as_secs_f64(),
@@ -257,6 +261,9 @@ impl Outcome {
         if let Some(head) = self.head {
             output::line(&format!("head: block {}, hash {}", head.block, head.hash))?;
             output::line(&format!("state root: {}", head.root))?;
+        }
+        if let Some(moved) = &self.moved {
+            moved.tell()?;
         }
         let end = self.kept.unwrap_or(0);
         match self.to {
@@ -382,6 +389,7 @@ mod tests {
             spans: Spans::default(),
             series: Series::default(),
             root_delay: None,
+            moved: None,
             head: Some(Head {
                 block: head,
                 hash: Default::default(),

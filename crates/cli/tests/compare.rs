@@ -568,3 +568,70 @@ fn a_full_disk_costs_no_figures() {
     assert!(full.stdout().contains("records"), "{}", full.stdout());
     assert!(!folder.path("page.html").exists() && !folder.path("page.html.unfinished").exists());
 }
+
+/// Chains over a large state have one genesis; the state is loaded once for each tree and its settings.
+#[test]
+fn a_large_state_is_loaded_once() {
+    let folder = Folder::new();
+    let small = ["--blocks", "3", "--txs", "20", "--accounts", "40"];
+    let state = ["--state", "accounts=1K,slots=2", "--out", "state"];
+    let words = [&["generate"][..], &state, &small].concat();
+    let made = folder.run(&words).ok().stdout();
+    assert!(made.contains("1000 accounts with two slots each"), "{made}");
+    assert!(
+        made.contains("visit 60") && made.contains("erc20 60"),
+        "{made}"
+    );
+    let again = folder.run(&words).ok().stdout();
+    assert!(again.contains("all chains are there already"), "{again}");
+    assert!(!folder.path("state/erc20/.state").exists());
+    let genesis = |load: &str| {
+        fs::read(folder.path(&format!("state/{load}/genesis.json"))).expect("a genesis")
+    };
+    assert_eq!(genesis("read"), genesis("erc20"));
+
+    let compare = |load: &str, out: &str| {
+        let begin = ["compare", "--trees", "mpt,eip7864:levels=3..4", "--state"];
+        let rest = ["state", "--workload", load, "--out", out, "--no-survey"];
+        let once = ["--repeat", "1", "--threads", "1", "--cache", "cold"];
+        folder.run(&[&begin[..], &rest, &once].concat())
+    };
+    let first = compare("read", "r").ok().stderr();
+    assert_eq!(first.matches("loading the state").count(), 3, "{first}");
+    let second = compare("write", "w").ok().stderr();
+    assert!(!second.contains("loading the state"), "{second}");
+    let [read, written] = ["r", "w"].map(|out| results(&folder, out));
+    let names = |results: &Value| {
+        let trees = results["results"]["trees"].as_array().expect("sides");
+        let names = trees.iter().map(|side| side["name"].clone());
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(
+        names(&read),
+        ["mpt", "eip7864:levels=3", "eip7864:levels=4"]
+    );
+    let figure = |results: &Value, name: &str| {
+        let figures = results["results"]["figures"].as_array().expect("figures");
+        let found = figures.iter().find(|row| row["name"] == name);
+        found.map(|row| row["trees"][0]["median"].as_f64().expect("a number"))
+    };
+    // A transaction that reads changes no slot of the population; the system's contracts change some in each block.
+    let [few, many] = [&read, &written].map(|results| figure(results, "slots").expect("slots"));
+    assert!(many >= few + 55.0, "{few} {many}");
+    assert!(figure(&read, "cache_misses_per_transaction").is_some_and(|misses| misses > 0.0));
+
+    for (words, said) in [
+        (&["--state", "slots=2"][..], "accounts=N is missing"),
+        (&["--state", "accounts=1K,slots=3"], "slots=2"),
+        (&["--state", "accounts=5G"], "not a number from 1 to"),
+        (&["--state", "accounts=1K", "--blocks", "251"], "--blocks"),
+    ] {
+        let words = [&["generate", "--out", "other"], words].concat();
+        folder.run(&words).fails_with(&[said]);
+    }
+    let words = ["compare", "--trees", "mpt", "--state", "none", "--out", "o"];
+    let words = [&words[..], &["--workload", "read"]].concat();
+    folder
+        .run(&words)
+        .fails_with(&["--state none", "arbor generate --state"]);
+}

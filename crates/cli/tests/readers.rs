@@ -265,10 +265,32 @@ fn status_tells_one_moment() {
     found["diskBytes"] = after["diskBytes"].clone();
     assert_eq!(found, after);
     assert_eq!(found["block"], found["retained"]["newest"]);
+    // After a kill between the first flush and its HEAD.
+    let text = String::from_utf8(head.clone()).expect("text");
+    let (_, body) = text.split_once('\n').expect("two lines");
+    let mut empty: serde_json::Value = serde_json::from_str(body).expect("JSON");
+    empty["head"] = serde_json::Value::Null;
+    let empty = format!("{empty}\n");
+    let empty = format!("arboretum-head 1 {:08x}\n{empty}", crc32(empty.as_bytes()));
+    std::fs::write(folder.path("db/HEAD"), empty).expect("written");
+    let mut found = folder.status("db");
+    found["diskBytes"] = after["diskBytes"].clone();
+    assert_eq!(found, after);
+    std::fs::write(folder.path("db/HEAD"), &head).expect("written");
     // What HEAD says stands where the store does not open.
     std::fs::remove_file(folder.path("db/fjall/version")).expect("removed");
     let alone = folder.run(&["status", "--db", "db", "--json"]);
     let alone = alone.fails_with(&["its file version is not there"]).json();
     assert_eq!(alone["block"], before["block"]);
     assert!(alone["retained"].is_null(), "{alone}");
+}
+
+/// The checksum of a HEAD file (CRC-32 as in IEEE 802.3).
+fn crc32(bytes: &[u8]) -> u32 {
+    let step = |sum: u32, byte: &u8| {
+        (0..8).fold(sum ^ u32::from(*byte), |sum, _| {
+            (sum >> 1) ^ (0xedb8_8320 * (sum & 1))
+        })
+    };
+    !bytes.iter().fold(u32::MAX, step)
 }

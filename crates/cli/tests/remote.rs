@@ -232,35 +232,66 @@ fn nodes_of(witness: &Value) -> Value {
     witness["stateNodes"].clone()
 }
 
+/// The error spoke of a missing field.
+#[test]
+fn a_node_with_another_tree_is_told_by_its_name() {
+    let folder = Folder::with_chain();
+    // A node under Verkle gives its own witness.
+    let words = [
+        "replay", "--db", "db", "--tree", "ar16mt", "--retain", "all", "chain",
+    ];
+    folder.run(&words).ok();
+    let serving = Serving::start(&folder, "serve --db db --chain chain --http 0");
+    let url = format!("http://{}", serving.address);
+    let genesis = ["--rpc", &url, "--genesis", "chain/genesis.json"];
+    let words = [&["witness", "--block", "3"][..], &genesis].concat();
+    let wanted = "in a tree ar16mt. This command needs Merkle-Patricia proofs";
+    folder.run(&words).fails_with(&[wanted]);
+}
+
 /// A node that has blocks and nothing else, and whose branch can be changed.
 struct Stub {
     url: String,
-    blocks: Arc<Mutex<Vec<(B256, Bytes)>>>,
+    chain: Arc<Mutex<StubChain>>,
+}
+
+#[derive(Clone, Default)]
+struct StubChain {
+    blocks: Vec<(B256, Bytes)>,
+    /// Blocks that the node counts and does not give.
+    more: usize,
 }
 
 impl Stub {
     fn start(chain_id: u64) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("bound"));
-        let blocks: Arc<Mutex<Vec<(B256, Bytes)>>> = Arc::default();
-        let served = Arc::clone(&blocks);
+        let chain: Arc<Mutex<StubChain>> = Arc::default();
+        let served = Arc::clone(&chain);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let blocks = served.lock().expect("not poisoned").clone();
-                answer(stream, chain_id, &blocks);
+                let chain = served.lock().expect("not poisoned").clone();
+                answer(stream, chain_id, &chain);
             }
         });
-        Self { url, blocks }
+        Self { url, chain }
     }
 
     /// Has these blocks from now on, block 0 first.
     fn set(&self, blocks: &[(B256, Bytes)]) {
-        *self.blocks.lock().expect("not poisoned") = blocks.to_vec();
+        self.claim(blocks, 0);
+    }
+
+    /// The same, and counts more blocks than it gives.
+    fn claim(&self, blocks: &[(B256, Bytes)], more: usize) {
+        let blocks = blocks.to_vec();
+        *self.chain.lock().expect("not poisoned") = StubChain { blocks, more };
     }
 }
 
 /// Answers one request, and closes the connection.
-fn answer(mut stream: TcpStream, chain_id: u64, blocks: &[(B256, Bytes)]) {
+fn answer(mut stream: TcpStream, chain_id: u64, chain: &StubChain) {
+    let StubChain { blocks, more } = chain;
     let mut reader = BufReader::new(stream.try_clone().expect("a stream"));
     let mut length = 0;
     loop {
@@ -286,8 +317,12 @@ fn answer(mut stream: TcpStream, chain_id: u64, blocks: &[(B256, Bytes)]) {
         let block = number.and_then(|number| blocks.get(number));
         let result = match call["method"].as_str() {
             Some("eth_chainId") => json!(U64::from(chain_id)),
-            Some("eth_blockNumber") => json!(U64::from(blocks.len() - 1)),
+            Some("eth_blockNumber") => json!(U64::from(blocks.len() + more - 1)),
             Some("eth_getBlockByNumber") => json!(block.map(|(hash, _)| json!({"hash": hash}))),
+            Some("debug_getRawBlock") if block.is_none() => {
+                let error = json!({"code": -32000, "message": "block not found"});
+                return json!({"jsonrpc": "2.0", "id": call["id"], "error": error});
+            }
             Some("debug_getRawBlock") => json!(block.map(|(_, rlp)| rlp)),
             method => panic!("{method:?}"),
         };
@@ -412,9 +447,16 @@ fn a_replay_follows_the_head_of_a_node_to_other_branches() {
     stub.set(&blocks[..6]);
     std::thread::sleep(Duration::from_millis(800));
     following.wait_for(&folder, 7, blocks[7].0);
+    // So is one that counts a block that it does not give: it went back in between, or its blocks
+    // are behind its state. That was an error.
+    stub.claim(&blocks[..8], 1);
+    std::thread::sleep(Duration::from_millis(1_200));
+    following.wait_for(&folder, 7, blocks[7].0);
     let (code, said) = following.stop();
     assert_eq!(code, Some(130), "{said}");
     assert!(said.contains("went back 2 blocks, to block 4"), "{said}");
+    let again = "does not give the block after 7, and is asked again: the node has no block 8";
+    assert_eq!(said.matches(again).count(), 1, "{said}");
     folder.run(&["verify", "--db", "copy"]).ok();
 
     // A branch that begins before the states that are kept: an error, and the database stays.

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::support::{self, Folder};
@@ -14,6 +15,8 @@ use serde_json::{Value, json};
 pub(crate) struct Serving {
     child: Child,
     pub(crate) address: String,
+    /// What it says after its address.
+    said: Arc<Mutex<String>>,
 }
 
 impl Serving {
@@ -36,9 +39,36 @@ impl Serving {
             }
             said += &line;
         };
-        // What else it says goes nowhere, so that it never waits for a reader.
-        std::thread::spawn(move || std::io::copy(&mut lines, &mut std::io::sink()));
-        Self { child, address }
+        // What else it says is read at once, so that it never waits for a reader.
+        let said: Arc<Mutex<String>> = Arc::default();
+        let saying = Arc::clone(&said);
+        std::thread::spawn(move || {
+            for line in lines.lines().map_while(Result::ok) {
+                *saying.lock().expect("not poisoned") += &(line + "\n");
+            }
+        });
+        Self {
+            child,
+            address,
+            said,
+        }
+    }
+
+    /// How often it has said something.
+    fn count_of(&self, words: &str) -> usize {
+        let said = self.said.lock().expect("not poisoned");
+        said.matches(words).count()
+    }
+
+    /// Waits until it has said something so many times, and returns how long that took; panics if
+    /// that does not come.
+    fn wait_for_words(&self, words: &str, times: usize) -> Duration {
+        let begun = Instant::now();
+        while self.count_of(words) < times {
+            assert!(begun.elapsed() < Duration::from_secs(30), "{words}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        begun.elapsed()
     }
 
     /// The answer to a request; none if nobody serves any more.
@@ -95,6 +125,80 @@ impl Drop for Serving {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Commands that change the history alone leave the version as it is: the server went on with the
+/// files of before, and kept them from being given back, until another version was flushed.
+#[test]
+fn what_changes_the_history_alone_is_seen_within_a_second() {
+    let folder = Folder::with_chain();
+    folder
+        .run(&["replay", "--db", "db", "--retain", "all", "chain"])
+        .ok();
+    let serving = Serving::start(&folder, "-v serve --db db --http 0");
+    let changed = "the database was changed, and is read again";
+    let commands: [&[&str]; 4] = [
+        &["history-proofs", "--db", "db"],
+        &["history-proofs", "--db", "db", "--drop"],
+        &["compact", "--db", "db"],
+        &["prune", "--db", "db", "--retain", "2"],
+    ];
+    for command in commands {
+        // What the command before did is seen.
+        std::thread::sleep(Duration::from_millis(800));
+        let before = serving.count_of(changed);
+        folder.run(command).ok();
+        let took = serving.wait_for_words(changed, before + 1);
+        assert!(took < Duration::from_secs(5), "{command:?}: {took:?}");
+    }
+    assert_eq!(serving.stop(), Some(130));
+}
+
+/// It said "ok", and nothing was logged.
+#[test]
+fn a_database_that_is_gone_or_damaged_is_told() {
+    let folder = Folder::with_chain();
+    folder.run(&["replay", "--db", "db", "chain"]).ok();
+    let serving = Serving::start(&folder, "serve --db db --http 0");
+    let health = || {
+        let get = "GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        let answer = serving.ask(get).expect("answered");
+        serde_json::from_str::<Value>(&answer).expect("JSON")
+    };
+    let ok = health();
+    assert_eq!(ok["status"], "ok");
+    let wait = |status: &str| {
+        let begun = Instant::now();
+        while health()["status"] != status {
+            assert!(begun.elapsed() < Duration::from_secs(30), "{}", health());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    };
+    let (head, kept) = (folder.path("db/HEAD"), folder.path("kept"));
+    let bytes = std::fs::read(&head).expect("read");
+    let faults: [&dyn Fn(); 2] = [
+        &|| std::fs::write(&head, b"garbage").expect("written"),
+        &|| std::fs::rename(folder.path("db"), &kept).expect("moved"),
+    ];
+    for (place, fault) in faults.iter().enumerate() {
+        fault();
+        wait("stale");
+        let stale = health();
+        assert_eq!(stale["block"], ok["block"]);
+        assert!(
+            stale["error"].as_str().expect("why").contains("HEAD"),
+            "{stale}"
+        );
+        serving.wait_for_words("the database cannot be read", place + 1);
+        // The state that was read before is still served.
+        assert_eq!(serving.block_number(), ok["block"].as_u64());
+        match place {
+            0 => std::fs::write(&head, &bytes).expect("written"),
+            _ => std::fs::rename(&kept, folder.path("db")).expect("moved"),
+        }
+        wait("ok");
+    }
+    assert_eq!(serving.stop(), Some(130));
 }
 
 #[test]

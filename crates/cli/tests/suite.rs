@@ -2,6 +2,8 @@
 
 mod support;
 
+mod ablation;
+mod accesses;
 mod account_snapshots;
 mod ar16mt;
 mod blocks;
@@ -25,6 +27,7 @@ mod inspect;
 mod json_output;
 mod layers;
 mod loadtest;
+mod moves;
 mod oracle;
 mod outputs;
 mod pages;

@@ -70,7 +70,8 @@ fn named_trees(text: &str) -> BTreeSet<String> {
                 .unwrap_or_default(),
         };
         let names = names.split(',').map(str::trim);
-        let others = names.filter(|name| !matches!(*name, "" | "standard"));
+        // A state that moves is over any two of them.
+        let others = names.filter(|name| !matches!(*name, "" | "standard" | "Moving"));
         found.extend(others.map(|name| format!("arbor_trees::{name}")));
     }
     for (place, call) in code.match_indices("downcast") {

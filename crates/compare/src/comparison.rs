@@ -46,6 +46,30 @@ pub struct Found {
     runs: Vec<Run>,
 }
 
+impl Found {
+    /// Checks that all sides have the same roots after every block, as sides of one tree do whatever its settings.
+    ///
+    /// # Errors
+    /// The first run with other roots than the first one.
+    pub fn check_same_roots(&self) -> Result<(), CompareError> {
+        same_roots(&self.runs)
+    }
+}
+
+fn same_roots(runs: &[Run]) -> Result<(), CompareError> {
+    let first = runs.first();
+    let other = runs
+        .iter()
+        .find(|run| first.is_some_and(|first| run.roots != first.roots));
+    match (first, other) {
+        (Some(first), Some(other)) => Err(CompareError::Disagree(format!(
+            "the roots of {} (run {}) and of {} (run {}) differ, although the tree is the same: please report this",
+            first.side, first.repetition, other.side, other.repetition,
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// The runs until now.
 #[derive(Default)]
 struct Progress {
@@ -165,5 +189,21 @@ impl Comparison<'_> {
             let walls = runs.map(|run| run.report.wall_seconds).collect();
             Summary::of(walls).is_some_and(|walls| walls.spread() > SPREAD_LIMIT)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::tests::done;
+
+    #[test]
+    fn sides_of_one_tree_have_the_same_roots() {
+        let mut runs = vec![done("oak", 1, 1.0, 1), done("oak:deep", 1, 1.0, 1)];
+        runs[1].roots = runs[0].roots.clone();
+        assert!(same_roots(&runs).is_ok() && same_roots(&[]).is_ok());
+        runs[1].roots = "others".to_owned();
+        let error = same_roots(&runs).expect_err("they differ").to_string();
+        assert!(error.contains("of oak (run 1) and of oak:deep (run 1) differ"));
     }
 }

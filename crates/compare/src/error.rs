@@ -62,6 +62,14 @@ pub enum CompareError {
     /// Runs that must agree do not.
     #[error("{0}")]
     Disagree(String),
+    /// The side that the others are compared with failed.
+    #[error("{name} failed, so that there is nothing to compare the others with: {}", .failed.join("; "))]
+    NoReference {
+        /// The side.
+        name: String,
+        /// The runs that failed, with what failed and where the log is.
+        failed: Vec<String>,
+    },
     /// There is nothing to compare.
     #[error("no run succeeded")]
     NoRuns,

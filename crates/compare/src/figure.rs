@@ -44,7 +44,7 @@ pub struct Figure {
 }
 
 /// Figures with a fixed place in a report: name, label, kind, and the path there.
-const FIXED: [(&str, &str, Kind, &str); 24] = [
+const FIXED: [(&str, &str, Kind, &str); 31] = [
     ("wall_s", "wall time", Kind::Time, "/wall_seconds"),
     ("user_s", "processor, user", Kind::Time, "/process/user_s"),
     ("sys_s", "processor, system", Kind::Time, "/process/sys_s"),
@@ -83,6 +83,48 @@ const FIXED: [(&str, &str, Kind, &str); 24] = [
         "root known after, p99",
         Kind::Time,
         "/results/root_delay/p99_s",
+    ),
+    (
+        "root_before_move_p50_s",
+        "root before the move, p50",
+        Kind::Time,
+        "/results/move/before/p50_s",
+    ),
+    (
+        "root_before_move_p99_s",
+        "root before the move, p99",
+        Kind::Time,
+        "/results/move/before/p99_s",
+    ),
+    (
+        "root_amid_move_p50_s",
+        "root amid the move, p50",
+        Kind::Time,
+        "/results/move/amid/p50_s",
+    ),
+    (
+        "root_amid_move_p99_s",
+        "root amid the move, p99",
+        Kind::Time,
+        "/results/move/amid/p99_s",
+    ),
+    (
+        "root_after_move_p50_s",
+        "root after the move, p50",
+        Kind::Time,
+        "/results/move/after/p50_s",
+    ),
+    (
+        "root_after_move_p99_s",
+        "root after the move, p99",
+        Kind::Time,
+        "/results/move/after/p99_s",
+    ),
+    (
+        "units_moved",
+        "accounts and slots moved",
+        Kind::Count,
+        "/results/move/units",
     ),
     (
         "written_bytes",
@@ -147,7 +189,7 @@ const FIXED: [(&str, &str, Kind, &str); 24] = [
 ];
 
 /// Names that a terminal's table shows, in their order; a report and a page show all.
-pub const HEADLINES: [&str; 22] = [
+pub const HEADLINES: [&str; 31] = [
     "wall_s",
     "start_s",
     "execution_s",
@@ -160,10 +202,19 @@ pub const HEADLINES: [&str; 22] = [
     "end_s",
     "root_p50_s",
     "root_p99_s",
+    "root_before_move_p50_s",
+    "root_before_move_p99_s",
+    "root_amid_move_p50_s",
+    "root_amid_move_p99_s",
+    "root_after_move_p50_s",
+    "root_after_move_p99_s",
     "store_bytes",
     "written_bytes",
     "disk_bytes",
     "peak_rss_bytes",
+    "wall_s_per_transaction",
+    "cache_misses_per_transaction",
+    "store_bytes_per_transaction",
     "nodes",
     "keccak_permutations",
     "blake2s_compressions",
@@ -217,6 +268,29 @@ pub fn of_run(run: &Run) -> Vec<Figure> {
             Kind::Bytes,
             Some(bytes),
         );
+    }
+    let transactions = report.pointer("/results/total/transactions");
+    let transactions = transactions
+        .and_then(Value::as_f64)
+        .filter(|number| *number > 0.0);
+    let part = |value: Option<f64>| Some(value? / transactions?);
+    let at = |path: &str| report.pointer(path).and_then(Value::as_f64);
+    for (name, label, kind, value) in [
+        (
+            "wall_s",
+            "time a transaction",
+            Kind::Time,
+            at("/wall_seconds"),
+        ),
+        (
+            "cache_misses",
+            "look-ups a transaction",
+            Kind::Neutral,
+            at("/results/database/cache_misses"),
+        ),
+        ("store_bytes", "bytes a transaction", Kind::Observed, all),
+    ] {
+        add(&format!("{name}_per_transaction"), label, kind, part(value));
     }
     for (name, count) in numbers(&report, "/results/counters") {
         let kind = match name.ends_with("_bytes") {

@@ -9,11 +9,14 @@
 //! They are written as JSON, as comma-separated values, as Parquet, as a page for a browser, and as a
 //! table for a terminal.
 //!
+//! An [`Ablation`] is a comparison of one tree with itself: each side but the first is without one technique.
+//!
 //! [`inspection_page`] makes the same sort of page of one database.
 //!
 //! No tree is named here. The sides come from the command line, which reads the registry.
 #![forbid(unsafe_code)]
 
+mod ablation;
 mod baseline;
 mod cache;
 mod comparison;
@@ -31,13 +34,14 @@ mod statistics;
 mod table;
 mod thin;
 
+pub use ablation::{Ablation, Costs, Switch, Without};
 pub use baseline::{Change, Drift, check as check_baseline, check_sides};
 pub use cache::Cache;
 pub use comparison::{Comparison, Found, Outcome};
 pub use error::CompareError;
 pub use folder::Folder;
 pub use page::inspection_page;
-pub use plan::{Plan, Program, Side, SideError};
+pub use plan::{Plan, Program, Side, SideError, SideWord};
 pub use results::{Chain, FigureRow, Results};
 pub use run::Run;
 pub use runner::PARENT_VARIABLE;

@@ -22,8 +22,25 @@ pub struct Side {
     pub write_through: bool,
     /// Whether portable code is used instead of the processor's wide instructions.
     pub portable: bool,
+    /// Whether one thread does everything in turn, whatever the plan's number of threads is.
+    #[serde(default)]
+    pub in_turn: bool,
     /// The database that each run begins with; none to begin with the genesis.
     pub start: Option<String>,
+    /// The move to another tree while blocks go on, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moves: Option<Move>,
+}
+
+/// A move of a side to another tree: flags of its replays.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Move {
+    /// The other tree: `--convert-to`.
+    pub to: String,
+    /// The first block that moves something: `--at`.
+    pub at: u64,
+    /// Accounts and slots that a block moves: `--stride`.
+    pub stride: u64,
 }
 
 /// Why words are no side.
@@ -32,6 +49,9 @@ pub enum SideError {
     /// Nothing stands before or after a colon or a plus sign.
     #[error("'{0}' has an empty part: write TREE or TREE:WORD+WORD")]
     Empty(String),
+    /// Words of a move that are not all there, or no numbers.
+    #[error("'{0}': a move needs convert-to=TREE, at=BLOCK and stride=N, with numbers from 1 on")]
+    Move(String),
     /// The same side twice.
     #[error("{0} is named twice")]
     Twice(String),
@@ -42,14 +62,41 @@ const WRITE_THROUGH: &str = "write-through";
 /// Computes with portable code.
 const PORTABLE: &str = "portable";
 
+/// A word after a colon that every tree has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SideWord {
+    /// The word.
+    pub word: &'static str,
+    /// What it does, as a command.
+    pub effect: &'static str,
+    /// The technique that it switches off, for somebody who does not know the program.
+    pub technique: &'static str,
+}
+
+/// The words of a move to another tree.
+const MOVE: [&str; 3] = ["convert-to", "at", "stride"];
+
 impl Side {
-    /// The words after a colon that every tree has, with an explanation of each.
-    pub const WORDS: [(&str, &str); 2] = [
-        (WRITE_THROUGH, "flush every block to the store at once"),
-        (
-            PORTABLE,
-            "compute without the processor's wide instructions",
-        ),
+    /// The word that replays on one thread.
+    pub const IN_TURN: &str = "in-turn";
+
+    /// The words after a colon that every tree has.
+    pub const WORDS: [SideWord; 3] = [
+        SideWord {
+            word: WRITE_THROUGH,
+            effect: "flush every block to the store at once",
+            technique: "changes of many blocks flushed to the store together",
+        },
+        SideWord {
+            word: PORTABLE,
+            effect: "compute without the processor's wide instructions",
+            technique: "the processor's wide instructions",
+        },
+        SideWord {
+            word: Self::IN_TURN,
+            effect: "execute, compute roots and flush in turn, on one thread",
+            technique: "execution, roots and flushes at the same time, on all threads",
+        },
     ];
 
     /// Takes `TREE` or `TREE:WORD+WORD` apart. Which trees and settings there are is not asked here.
@@ -64,12 +111,38 @@ impl Side {
         if tree.is_empty() || words.iter().any(|word| word.is_empty()) {
             return Err(SideError::Empty(text.to_owned()));
         }
-        let own = |word: &&str| !Self::WORDS.iter().any(|(name, _)| name == word);
+        let of_move = |name: &str| {
+            words
+                .iter()
+                .find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
+        };
+        let found = MOVE.map(of_move);
+        let number = |text: &str| text.parse().ok().filter(|number| *number > 0);
+        let moves = match found {
+            [None, None, None] => None,
+            [Some(to), Some(at), Some(stride)] => match (number(at), number(stride)) {
+                (Some(at), Some(stride)) if !to.is_empty() => Some(Move {
+                    to: to.to_owned(),
+                    at,
+                    stride,
+                }),
+                _ => return Err(SideError::Move(text.to_owned())),
+            },
+            _ => return Err(SideError::Move(text.to_owned())),
+        };
+        let own = |word: &&str| {
+            let is_of_move = word
+                .split_once('=')
+                .is_some_and(|(name, _)| MOVE.contains(&name));
+            !is_of_move && !Self::WORDS.iter().any(|known| known.word == *word)
+        };
         Ok(Self {
+            moves,
             name: text.to_owned(),
             tree: tree.to_owned(),
             write_through: words.contains(&WRITE_THROUGH),
             portable: words.contains(&PORTABLE),
+            in_turn: words.contains(&Self::IN_TURN),
             settings: words.into_iter().filter(own).map(str::to_owned).collect(),
             start: None,
         })
@@ -194,8 +267,27 @@ mod tests {
         assert_eq!(side.file_name(), "oak-deep+size=3+write-through+portable");
         let plain = Side::parse("oak").expect("a side");
         assert!(plain.settings.is_empty() && !plain.write_through && !plain.portable);
+        let in_turn = Side::parse("oak:in-turn").expect("a side");
+        assert!(in_turn.in_turn && in_turn.settings.is_empty() && !plain.in_turn);
         for bad in ["", ":", "oak:", "oak:+deep", ":deep", "oak:deep++wide"] {
             assert_eq!(Side::parse(bad), Err(SideError::Empty(bad.into())), "{bad}");
+        }
+        let moving = Side::parse("oak:convert-to=elm+at=7+stride=20+deep").expect("a side");
+        let wanted = Move {
+            to: "elm".into(),
+            at: 7,
+            stride: 20,
+        };
+        assert_eq!(
+            (moving.moves, &moving.settings[..]),
+            (Some(wanted), &["deep".to_owned()][..])
+        );
+        for bad in [
+            "oak:at=7",
+            "oak:convert-to=elm+at=7",
+            "oak:convert-to=elm+at=0+stride=2",
+        ] {
+            assert_eq!(Side::parse(bad), Err(SideError::Move(bad.into())), "{bad}");
         }
         let twice = [side.clone(), plain.clone(), side.clone()];
         assert_eq!(Side::check_distinct(&twice[..2]), Ok(()));

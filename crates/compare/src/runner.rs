@@ -70,6 +70,14 @@ impl Runner<'_> {
         }
         let report_file = work.join("report.json");
         let report = read_envelope(&report_file)?;
+        if let Some(moves) = &side.moves
+            && report.results["move"]["units"].as_u64().unwrap_or_default() == 0
+        {
+            return Ok(Ended::Failed(format!(
+                "nothing was moved: the blocks end before block {}",
+                moves.at
+            )));
+        }
         let roots_file = work.join("roots");
         let roots = fs::read(&roots_file).map_err(of_file(&roots_file))?;
         if let Some(ended) = steps.step(&self.verify_words())? {
@@ -77,10 +85,13 @@ impl Runner<'_> {
         }
         let (mut survey, mut inspection, mut growth) = (None, None, Vec::new());
         if repetition == 1 && self.plan.survey {
-            if let Some(ended) = steps.step(&self.survey_words())? {
-                return Ok(ended);
+            // A side that moves has another tree at each point, and witnesses at some of them alone.
+            if side.moves.is_none() {
+                if let Some(ended) = steps.step(&self.survey_words())? {
+                    return Ok(ended);
+                }
+                survey = Some(read_envelope(&work.join("survey.json"))?.results);
             }
-            survey = Some(read_envelope(&work.join("survey.json"))?.results);
             let found = match self.inspect(steps)? {
                 Ok(found) => found,
                 Err(ended) => return Ok(ended),
@@ -195,8 +206,14 @@ impl Runner<'_> {
         };
         flag("write-back", write_back.map(|bytes| bytes.to_string()));
         flag("retain", Some(plan.retain.clone()));
-        flag("threads", Some(plan.threads.to_string()));
+        let threads = if side.in_turn { 1 } else { plan.threads };
+        flag("threads", Some(threads.to_string()));
         flag("to", to.map(|to| to.to_string()));
+        if let Some(moves) = &side.moves {
+            flag("convert-to", Some(moves.to.clone()));
+            flag("at", Some(moves.at.to_string()));
+            flag("stride", Some(moves.stride.to_string()));
+        }
         words.extend(["--db".into(), work.join("db").into()]);
         words.extend(more);
         words.extend(plan.paths.iter().map(OsString::from));

@@ -72,6 +72,7 @@ fn seconds(value: f64) -> String {
 
 fn decimal(value: f64) -> String {
     match value {
+        ..1e3 if value.fract() != 0.0 => format!("{value:.2}"),
         ..1e4 => format!("{value:.0}"),
         ..1e6 => format!("{:.1} k", value / 1e3),
         _ => format!("{:.2} M", value / 1e6),

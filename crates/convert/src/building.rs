@@ -244,7 +244,8 @@ impl Building<'_> {
         let mut gathered = Gathered::default();
         gathered.add(joined.writes);
         gathered.load(state)?;
-        Ok((Computed::of_load(joined.root, Default::default()), codes))
+        let computed = Computed::of_load(joined.root, Default::default());
+        Ok((computed.of_database(state.versions().view()), codes))
     }
 
     /// Spreads those of some ranges that are not done.

@@ -12,7 +12,7 @@ use arbor_store::{Reader, Scan, Store, StoreError, Table, Write, if_there, sync_
 use arbor_versions::{DirLock, DirReader, OWN_TABLES, TableSpec, Version};
 
 use crate::folder::{Folder, io_error};
-use crate::names::REMEMBERED;
+use crate::names::{BACKUP_MARK, LOCK, REMEMBERED};
 use crate::store::{open_store, open_store_to_read};
 use crate::{Budget, DatabaseError, OpenOptions, StoreKind};
 
@@ -62,10 +62,11 @@ impl DatabaseSnapshot {
         })
     }
 
-    fn tables(&self) -> &'static [TableSpec] {
+    /// The tables as the store has them.
+    fn tables(&self) -> Vec<TableSpec> {
         match self {
-            Self::State(state) => state.reader().tree().kind().tables,
-            Self::KeyValue(tree) => tree.tables(),
+            Self::State(state) => state.stored_tables().to_vec(),
+            Self::KeyValue(tree) => tree.tables().to_vec(),
         }
     }
 
@@ -78,9 +79,9 @@ impl DatabaseSnapshot {
         (meta.map(|meta| meta.version), block, root)
     }
 
-    fn rebuild_head_file(&self, folder: Folder<'_>, lock: &DirLock) -> Result<(), DatabaseError> {
+    fn rebuild_head_file(&self, lock: &DirLock) -> Result<(), DatabaseError> {
         match self {
-            Self::State(state) => Ok(state.rebuild_head_file(lock, folder.network()?)?),
+            Self::State(state) => Ok(state.rebuild_head_file(lock)?),
             Self::KeyValue(tree) => Ok(tree.rebuild_head_file(lock)?),
         }
     }
@@ -101,7 +102,7 @@ impl OpenOptions {
     /// next backup to the same place removes it.
     ///
     /// # Errors
-    /// A target that exists; a source that is no database, or one whose load, recovery or
+    /// A target that exists, or lies in the source; files in the unfinished folder that no backup has made; another backup to the same place; a source that is no database, or one whose load, recovery or
     /// conversion did not finish; a copy with faults, which has the faults of its source; a full
     /// disk and other errors of the store. The unfinished folder is removed then.
     pub fn backup(
@@ -146,30 +147,79 @@ impl Folder<'_> {
             return Err(DatabaseError::TargetExists(to.to_owned()).into());
         }
         let making = to.with_added_extension(UNFINISHED);
-        remove_unfinished(&making)?;
-        let made = self.make_copy(&making, memory, progress, check);
-        let finished = made.and_then(|(backup, lock)| {
+        let lock = self.begin_copy(&making)?;
+        let made = self.make_copy((&making, &lock), memory, progress, check);
+        let finished = made.and_then(|backup| {
             let renamed = std::fs::rename(&making, to).and_then(|()| sync_name(to));
             renamed.map_err(|source| io_error("renaming", making.clone(), source))?;
-            drop(lock);
+            // Only now, lest a crash leave a folder that nobody knows. In a database it says nothing.
+            let _ = std::fs::remove_file(to.join(BACKUP_MARK));
             Ok(backup)
         });
         if finished.is_err() {
             // The next backup to the same place removes the files that are left.
             let _ = std::fs::remove_dir_all(&making);
         }
+        drop(lock);
         finished
     }
 
-    /// Makes a whole copy in a folder, which stays locked.
+    /// Makes and locks the folder for a copy. What an interrupted backup has left there is removed; other files are not.
+    fn begin_copy(self, making: &Path) -> Result<DirLock, DatabaseError> {
+        let failed = |source| io_error("looking into", making.to_owned(), source);
+        let (source, above) = (self.dir.canonicalize(), making.parent());
+        let above = above.map(|above| {
+            if above == Path::new("") {
+                Path::new(".")
+            } else {
+                above
+            }
+        });
+        if let (Ok(source), Some(Ok(above))) = (source, above.map(Path::canonicalize))
+            && above.starts_with(source)
+        {
+            return Err(DatabaseError::BackupInside(self.dir.to_owned()));
+        }
+        let names = match if_there(std::fs::read_dir(making)).map_err(failed)? {
+            Some(entries) => entries
+                .map(|entry| Ok(entry?.file_name()))
+                .collect::<io::Result<Vec<_>>>()
+                .map_err(failed)?,
+            None => Vec::new(),
+        };
+        let is_marked = names.iter().any(|name| name == BACKUP_MARK);
+        if let Some(other) = names.iter().find(|name| !is_marked && *name != LOCK) {
+            return Err(DatabaseError::NotABackup(making.join(other)));
+        }
+        let lock = DirLock::acquire(making)?;
+        for path in names
+            .iter()
+            .filter(|name| *name != LOCK && *name != BACKUP_MARK)
+            .map(|name| making.join(name))
+        {
+            let removed = match path.is_dir() {
+                true => std::fs::remove_dir_all(&path),
+                false => std::fs::remove_file(&path),
+            };
+            removed.map_err(|source| io_error("removing", path, source))?;
+        }
+        let mark = making.join(BACKUP_MARK);
+        let marked = std::fs::write(
+            &mark,
+            "An unfinished backup. The next backup to the same place removes this folder.\n",
+        );
+        marked.map_err(|source| io_error("writing", mark, source))?;
+        Ok(lock)
+    }
+
+    /// Makes a whole copy in a locked folder.
     fn make_copy<E: From<DatabaseError>>(
         self,
-        making: &Path,
+        (making, lock): (&Path, &DirLock),
         memory: u64,
         progress: &dyn Fn(u64, u64),
         check: impl FnOnce(&DatabaseSnapshot) -> Result<(), E>,
-    ) -> Result<(Backup, DirLock), E> {
-        let lock = DirLock::acquire(making).map_err(DatabaseError::from)?;
+    ) -> Result<Backup, E> {
         let head = DirReader::new(self.dir).map_err(DatabaseError::from)?;
         let kind = self.store();
         let kind = kind.ok_or_else(|| DatabaseError::NoStore(self.dir.to_owned()))?;
@@ -179,7 +229,7 @@ impl Folder<'_> {
         let (head, tables) = (source_snapshot.head(), source_snapshot.tables());
         drop(source_snapshot);
         let store = empty_store(making, kind, memory)?;
-        let (records, bytes) = copy_records(&*source, tables, &*store, progress)?;
+        let (records, bytes) = copy_records(&*source, &tables, &*store, progress)?;
         drop(source);
 
         let copy: Arc<dyn Reader> = store;
@@ -197,16 +247,15 @@ impl Folder<'_> {
         for name in REMEMBERED {
             copy_file(&self.dir.join(name), &making.join(name))?;
         }
-        copy.rebuild_head_file(self, &lock)?;
+        copy.rebuild_head_file(lock)?;
         let (version, block, root) = head;
-        let backup = Backup {
+        Ok(Backup {
             version,
             block,
             root,
             records,
             bytes,
-        };
-        Ok((backup, lock))
+        })
     }
 
     /// Opens the database of this folder in a store for reading.
@@ -230,16 +279,6 @@ impl Folder<'_> {
             store, head, tree, network,
         )?))
     }
-}
-
-/// Removes what an interrupted backup has left, unless another process is at it.
-fn remove_unfinished(making: &Path) -> Result<(), DatabaseError> {
-    if !making.is_dir() {
-        return Ok(());
-    }
-    let _lock = DirLock::acquire(making)?;
-    let removed = std::fs::remove_dir_all(making);
-    removed.map_err(|source| io_error("removing", making.to_owned(), source))
 }
 
 fn empty_store(dir: &Path, kind: StoreKind, memory: u64) -> Result<Arc<dyn Store>, DatabaseError> {
@@ -291,10 +330,10 @@ fn copy_records(
 type Record = Result<Write, StoreError>;
 
 /// The records of tables, in the order in which a store ingests them: table after table, but an
-/// owner's records of all tables by owner together.
+/// owner's records of a group of tables by owner together.
 struct Records<'a> {
     store: &'a dyn Reader,
-    /// Tables to come, the next one last. Tables by owner are one group.
+    /// Tables to come, the next one last. Tables by owner come in groups.
     groups: Vec<Vec<Table>>,
     now: Vec<Peekable<Box<dyn Iterator<Item = Record> + 'a>>>,
 }
@@ -302,7 +341,7 @@ struct Records<'a> {
 impl<'a> Records<'a> {
     /// Of tables that ascend.
     fn new(store: &'a dyn Reader, tables: &[Table]) -> Self {
-        let groups = tables.chunk_by(|a, b| a.is_by_owner() && b.is_by_owner());
+        let groups = tables.chunk_by(|a, b| a.is_by_owner() && a.group() == b.group());
         Self {
             store,
             groups: groups.rev().map(<[Table]>::to_vec).collect(),

@@ -267,11 +267,15 @@ impl<'a> BlockState<'a> {
         deadline: Option<Instant>,
     ) -> Result<CallOutcome, BlockStateError> {
         let (header, rules) = self.rules()?;
-        let hashes = KeptHashes(self.head);
+        let hashes = KeptHashes {
+            head: self.head,
+            block: self.meta.block_number,
+        };
         let place = CallPlace {
             rules: &rules,
             header: &header,
             chain: &hashes,
+            blob_base_fee: self.block.blob_base_fee,
             deadline,
         };
         let view = self.view()?;
@@ -310,12 +314,21 @@ impl BlockState<'_> {
     }
 }
 
-/// The hashes of the blocks that a database remembers, for `BLOCKHASH`.
-struct KeptHashes<'a>(Head<'a>);
+/// The hashes of the blocks that a database remembers, for `BLOCKHASH` in a call.
+struct KeptHashes<'a> {
+    head: Head<'a>,
+    /// The block after which the call is made.
+    block: u64,
+}
 
 impl Ancestors for KeptHashes<'_> {
+    /// Only a call whose block has another number asks for its own block and later ones, which are
+    /// not among its ancestors. Their hashes are zero, as in go-ethereum.
     fn block_hash(&self, number: u64) -> Result<B256, ReadError> {
-        let view = self.0.view();
+        if number >= self.block {
+            return Ok(B256::ZERO);
+        }
+        let view = self.head.view();
         let version = view.version_of_block(number).map_err(ReadError::below)?;
         let meta = version.map(|version| view.meta(version)).transpose();
         match meta.map_err(ReadError::below)?.flatten() {

@@ -46,7 +46,10 @@ pub enum DatabaseError {
         wanted: StoreKind,
     },
     /// There is no tree with this name.
-    #[error("there is no tree '{name}' among those that this program is built with: {}", .known.join(", "))]
+    #[error(
+        "there is no tree '{name}' among those that this program is built with: {}. Other trees are cargo features of arbor-database",
+        .known.join(", ")
+    )]
     NoTree {
         /// The name.
         name: String,
@@ -58,6 +61,11 @@ pub enum DatabaseError {
         "this program is built without a store on a disk: enable the cargo feature `fjall` or `rocksdb` of arbor-database"
     )]
     NoStoreOnDisk,
+    /// The program is built without a tree that has keys and values.
+    #[error(
+        "this program is built without a tree that has keys and values without accounts: enable the cargo feature `ar16mt` or `eip8297` of arbor-database"
+    )]
+    NoKeyValueTree,
     /// The registry does not have the database's tree.
     #[error(
         "its tree is {} of revision {}, hashed with {}, which this version of arbor does not know",
@@ -112,6 +120,12 @@ pub enum DatabaseError {
     /// A backup was to be made where something is.
     #[error("{} exists already: a backup is made in a folder that does not exist yet", .0.display())]
     TargetExists(PathBuf),
+    /// A backup was to be made where somebody else's files are.
+    #[error("{} was not made by a backup, and would be removed: move it away", .0.display())]
+    NotABackup(PathBuf),
+    /// A backup was to be made in the folder of its own source.
+    #[error("a backup cannot be made inside {}, which it copies", .0.display())]
+    BackupInside(PathBuf),
     /// The copy that a backup made has faults.
     #[error(
         "the copy of {} has faults, so it is not kept: {}{}",

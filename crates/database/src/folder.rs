@@ -1,11 +1,13 @@
 //! A database's folder, and what can be told of it without its store.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use alloy_primitives::B256;
 #[cfg(feature = "chain")]
 use arbor_chain::genesis::Genesis;
-use arbor_state::{Network, Registry, Tree, TreeKind};
+use arbor_state::{Network, Registry, State, Tree, TreeKind};
+use arbor_trees::Moving;
 use arbor_versions::{HeadFile, Identity, VersionsError, read_head_file};
 
 use crate::tree_settings::TreeSettings;
@@ -85,10 +87,44 @@ impl<'a> Folder<'a> {
         memory: u64,
         settings: &TreeSettings,
     ) -> Result<Tree, DatabaseError> {
-        match self.trees.of_identity(identity) {
-            Some(kind) => Ok(settings.tree(kind, Some(identity.hash.clone()), memory)?),
-            None => Err(self.not_a_state(identity.clone())),
-        }
+        let Some(kind) = self.trees.of_identity(identity) else {
+            return Err(self.not_a_state(identity.clone()));
+        };
+        let tree = settings.tree(kind, Some(identity.hash.clone()), memory)?;
+        self.as_it_moves(tree, identity, memory)
+    }
+
+    /// The tree of a database that moves to another tree, if an identity says that it does.
+    ///
+    /// # Errors
+    /// A tree that the registry does not have.
+    pub fn as_it_moves(
+        self,
+        tree: Tree,
+        identity: &Identity,
+        memory: u64,
+    ) -> Result<Tree, DatabaseError> {
+        let (Some(moved), Some(to)) = (identity.moved(), &identity.moves_to) else {
+            return Ok(tree);
+        };
+        let Some(kind) = self.trees.of_identity(&moved) else {
+            return Err(self.not_a_state(moved));
+        };
+        let target = TreeSettings::default().tree(kind, Some(to.hash.clone()), memory)?;
+        Ok(Arc::new(Moving::new(tree, target, to.at, to.stride)))
+    }
+
+    /// The state of a database once it has [arrived](State::arrived) at another tree: with that tree alone. Any other state stays as it is.
+    ///
+    /// # Errors
+    /// Those of [`State::open_again`]; a file that cannot be written.
+    pub fn arrive(self, state: State) -> Result<State, DatabaseError> {
+        let Some(tree) = state.arrived()? else {
+            return Ok(state);
+        };
+        // They are those of the tree before.
+        self.forget_tree_settings()?;
+        Ok(state.open_again(tree)?)
     }
 
     /// The error for an identity that is none of a state under a tree of the registry.
@@ -171,6 +207,21 @@ impl<'a> Folder<'a> {
         };
         path.try_exists()
             .map_err(|source| io_error("looking for", path, source))
+    }
+
+    /// Checks that the folder has a database.
+    pub(crate) fn must_have_database(self) -> Result<(), DatabaseError> {
+        let dir = || self.dir.to_owned();
+        if !self.has("")? {
+            return Err(DatabaseError::NoFolder(dir()));
+        }
+        if self.store_name().is_none() {
+            return Err(DatabaseError::NoStore(dir()));
+        }
+        match self.has("HEAD")? {
+            true => Ok(()),
+            false => Err(DatabaseError::NoHead(dir())),
+        }
     }
 }
 

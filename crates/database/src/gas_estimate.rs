@@ -29,6 +29,13 @@ pub enum GasEstimate {
     Halted(HaltReason),
     /// The call needs more than this, the most that it may have.
     Beyond(u64),
+    /// The call breaks a rule, with however much gas; it was tried with this much.
+    Rejected {
+        /// The rule.
+        why: Box<InvalidTransaction>,
+        /// The gas.
+        gas: u64,
+    },
     /// The sender cannot pay for the value, or for the value and the blobs.
     Unfunded {
         /// Whether it is the blobs that are too much.
@@ -80,9 +87,10 @@ impl BlockState<'_> {
             return Ok(Err(false));
         }
         let mut left = balance - call.value;
-        if rules.has(SpecId::CANCUN) && !call.blob_hashes.is_empty() {
-            let blobs = U256::from(call.blob_hashes.len()) * U256::from(DATA_GAS_PER_BLOB);
-            let blobs = blobs.saturating_mul(U256::from(call.blob_fee));
+        let blobs = call.blob_hashes.as_ref().map_or(0, Vec::len);
+        if rules.has(SpecId::CANCUN) && blobs > 0 {
+            let blobs = U256::from(blobs) * U256::from(DATA_GAS_PER_BLOB);
+            let blobs = blobs.saturating_mul(U256::from(call.blob_fee.unwrap_or(0)));
             if blobs >= left {
                 return Ok(Err(true));
             }
@@ -101,10 +109,16 @@ struct Search<'s, 'a> {
 
 impl Search<'_, '_> {
     fn run(&self, most: u64) -> Result<GasEstimate, BlockStateError> {
-        if self.is_transfer()? && self.suffices(TRANSFER)? {
+        if self.is_transfer()? && matches!(self.suffices(TRANSFER), Ok(true)) {
             return Ok(GasEstimate::Gas(TRANSFER));
         }
-        let Some(first) = self.attempt(most)? else {
+        let first = match self.attempt(most) {
+            Err(BlockStateError::Call(CallError::Rejected(why))) => {
+                return Ok(GasEstimate::Rejected { why, gas: most });
+            }
+            first => first?,
+        };
+        let Some(first) = first else {
             return Ok(GasEstimate::Beyond(most));
         };
         match first.end {

@@ -6,12 +6,14 @@ use arbor_state::{KeyValueSnapshot, KeyValueTree, TreeKind};
 use arbor_versions::DirReader;
 
 use crate::folder::Folder;
+use crate::scratch::scratch;
 use crate::store::{memory_store, open_store, open_store_to_read};
 use crate::{DatabaseError, OpenOptions};
 
 impl OpenOptions {
     /// Opens the keys and values in a folder for writing and locks the folder. Makes the folder and
-    /// the database if there is none.
+    /// the database if there is none, unless [`create_if_missing`](Self::create_if_missing) forbids
+    /// it.
     ///
     /// The tree is `"ar16mt"` or `"eip8297"`, each a cargo feature. A new database gets the first
     /// of them that the crate is built with unless the tree is set. [`network`](Self::network) is
@@ -20,7 +22,7 @@ impl OpenOptions {
     /// # Errors
     /// A tree that the registry does not have, or one with accounts alone; a database of another
     /// tree, hash function or settings, or one with accounts; a folder that another process writes;
-    /// errors of the store.
+    /// a folder without a database, if none is to be made; errors of the store.
     pub fn open_key_value(&self, dir: impl AsRef<Path>) -> Result<KeyValueTree, DatabaseError> {
         let folder = Folder::new(dir.as_ref(), &self.trees);
         let kind = self.key_value_kind(folder)?;
@@ -30,7 +32,11 @@ impl OpenOptions {
                 let store = open_store(folder.dir, Some(store), folder.may_create(), budget)?;
                 folder.check_head(&*store)?;
                 let options = budget.options();
-                Ok(KeyValueTree::open(store, Some(lock), tree, options)?)
+                let tree = KeyValueTree::open(store, Some(lock), tree, options)?;
+                Ok(match scratch(budget.memory) {
+                    Some(scratch) => tree.with_scratch(scratch),
+                    None => tree,
+                })
             };
             opened().map_err(|error| folder.open_error(false, error))
         })
@@ -57,7 +63,11 @@ impl OpenOptions {
             let settings = folder.tree_settings()?.unwrap_or_default();
             let hash = folder.head_file()?.identity.hash;
             let tree = settings.tree(kind, Some(hash), self.budget.memory)?;
-            Ok(KeyValueSnapshot::open(store, Some(head), tree)?)
+            let snapshot = KeyValueSnapshot::open(store, Some(head), tree)?;
+            Ok(match scratch(self.budget.memory) {
+                Some(scratch) => snapshot.with_scratch(scratch),
+                None => snapshot,
+            })
         };
         opened().map_err(|error| folder.open_error(true, error))
     }
@@ -68,7 +78,7 @@ impl OpenOptions {
     /// A tree that the registry does not have, that has accounts alone, or that does not have the
     /// settings.
     pub fn key_value_in_memory(&self) -> Result<KeyValueTree, DatabaseError> {
-        let kind = self.named(self.usual_key_value())?;
+        let kind = self.usual_key_value(None)?;
         let (tree, budget) = self.of_memory(kind)?;
         let store = memory_store(budget.throttle);
         Ok(KeyValueTree::open(store, None, tree, budget.options())?)
@@ -78,7 +88,7 @@ impl OpenOptions {
     fn key_value_kind(&self, folder: Folder<'_>) -> Result<&'static TreeKind, DatabaseError> {
         let file = folder.head_file().ok();
         let found = file.and_then(|file| self.trees.of_key_value(&file.identity));
-        let kind = self.named(found.or_else(|| self.usual_key_value()))?;
+        let kind = self.usual_key_value(found)?;
         match found {
             Some(found) if found.name != kind.name => Err(DatabaseError::OtherTree {
                 found,
@@ -88,9 +98,16 @@ impl OpenOptions {
         }
     }
 
-    /// The first tree of the registry that has keys and values without accounts.
-    fn usual_key_value(&self) -> Option<&'static TreeKind> {
+    /// The tree asked for, else the one that was found, else the first one of the registry that has keys and values without accounts.
+    fn usual_key_value(
+        &self,
+        found: Option<&'static TreeKind>,
+    ) -> Result<&'static TreeKind, DatabaseError> {
         let mut rows = self.trees.rows();
-        rows.find(|row| row.tree().key_value().is_some())
+        let usual = found.or_else(|| rows.find(|row| row.tree().key_value().is_some()));
+        match (usual, self.has_tree_set()) {
+            (None, false) => Err(DatabaseError::NoKeyValueTree),
+            (usual, _) => self.named(usual),
+        }
     }
 }

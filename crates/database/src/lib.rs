@@ -57,11 +57,29 @@
 //! | `chain` | a folder that remembers a chain's genesis and rules, and the state after a block ([`BlockState`]): calls, gas, proofs; with revm |
 //! | `tracing` | log lines |
 //!
+//! # Threads
+//!
+//! A tree starts no threads: it spreads large changes over the rayon pool in which it is called. On a
+//! thread outside of a pool, Merkle-Patricia uses that thread alone, and the other trees use rayon's
+//! global pool. Three lines of the caller, who needs the crate `rayon`, make a pool:
+//!
+//! ```
+//! # use arbor_database::{OpenOptions, StateChanges};
+//! # let (state, changes) = (OpenOptions::new().in_memory()?, StateChanges::default());
+//! let pool = rayon::ThreadPoolBuilder::new().num_threads(4).build()?;
+//! let computed = pool.install(|| state.compute(&changes))?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The same is true of [`Session::apply`], [`KeyValueTree::extend`], loads, proofs of many names and
+//! the check of a whole database. A pool is made once and kept.
+//!
 //! # For those who need more than one call
 //!
 //! [`Folder`] shows what a folder remembers without opening its store, opens a database in every other way (for a recovery, for a load), and with
 //! the feature `chain` goes on with a replay (`Folder::resume`).
 #![forbid(unsafe_code)]
+#![warn(clippy::missing_errors_doc)]
 
 #[cfg(feature = "chain")]
 mod access_list;
@@ -90,6 +108,7 @@ mod resume;
 mod retention;
 #[cfg(feature = "chain")]
 mod rules;
+mod scratch;
 mod store;
 mod store_kind;
 mod stored_settings;
@@ -97,18 +116,24 @@ mod tree_settings;
 
 pub use alloy_primitives as primitives;
 pub use arbor_state::{
-    Account, AccountChange, AccountSlots, BlockRef, BlockRoots, Computed, Head, HeadId, Historical,
-    KeyValueEntry, KeyValueError, KeyValueReport, KeyValueSnapshot, KeyValueTree, KeyValueVersion,
-    KeyValueWrite, Network, ReadError, Registry, Session, SettingError, SlotChange, State,
-    StateChanges, StateError, StateReader, StateSnapshot, StateView, StateWitness, Timings,
-    Touched, Tree, TreeKind, VerifyProgress, VerifyReport, Work, WrongChanges,
+    Account, AccountChange, AccountOrder, AccountSlots, AccountSource, BlockLeaves, BlockRef,
+    BlockRoots, Computed, DumpAccount, FullAccount, FullAccounts, Head, HeadId, Historical,
+    IntermediateRoots, KeyValueEntry, KeyValueError, KeyValueReport, KeyValueSnapshot,
+    KeyValueTree, KeyValueVersion, KeyValueWrite, KeyedAccount, KeyedAccounts, KeyedSlot, LeafLogs,
+    LeafStats, LeafWrite, LeavesThen, MetaCheck, Network, NumberedLeaf, PartOf, PastState,
+    ProvenLeaves, ReadError, Reads, Registry, Session, SettingError, SlotChange, SortedAccounts,
+    State, StateChanges, StateError, StateLeaves, StateReader, StateSnapshot, StateView,
+    StateWitness, Timings, Touched, Tree, TreeKind, VerifiedPart, VerifiedParts, VerifyProgress,
+    VerifyReport, Work, WrongChanges,
 };
 pub use arbor_store::StoreError;
 pub use arbor_store::disk::Limits;
 pub use arbor_trees as trees;
 pub use arbor_verify as verify;
-pub use arbor_verify::{Claims, Kinds, Malformed, Proof, ProvenAccount, ProvenLeaf, Verdict};
-pub use arbor_versions::{Meta, PruneStats, Retain, Stats, Version, VersionsError};
+pub use arbor_verify::{
+    Claims, Kinds, Malformed, Proof, ProofForm, ProvenAccount, ProvenLeaf, Range, Verdict,
+};
+pub use arbor_versions::{Meta, PruneStats, RecordCounts, Retain, Stats, Version, VersionsError};
 pub use backup::{Backup, DatabaseSnapshot};
 #[cfg(feature = "chain")]
 pub use block_state::{BlockState, BlockStateError, kept_blocks};

@@ -71,11 +71,7 @@ impl LockedStore {
     ///
     /// # Errors
     /// Those of files.
-    pub fn rebuild_head_file(
-        &self,
-        state: &StateSnapshot,
-        network: Network,
-    ) -> Result<(), arbor_state::StateError> {
-        state.rebuild_head_file(&self.lock, network)
+    pub fn rebuild_head_file(&self, state: &StateSnapshot) -> Result<(), arbor_state::StateError> {
+        state.rebuild_head_file(&self.lock)
     }
 }

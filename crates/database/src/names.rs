@@ -14,10 +14,16 @@ pub const CONVERSION_JOB: &str = "job.json";
 /// The file in a folder that says which part of a conversion the folder is, which is no database.
 pub const PART: &str = "part.json";
 
+/// The file by which processes lock a folder.
+pub(crate) const LOCK: &str = "LOCK";
+/// The file in a folder that says that a backup is made there.
+pub(crate) const BACKUP_MARK: &str = "BACKUP";
+
 /// Other names than those of stores.
-const FILES: [&str; 11] = [
+const FILES: [&str; 12] = [
+    BACKUP_MARK,
     "HEAD",
-    "LOCK",
+    LOCK,
     CONVERSION,
     "converted.json",
     GENESIS,

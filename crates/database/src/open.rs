@@ -12,6 +12,7 @@ use arbor_versions::{DirLock, DirReader, Retain, stored_identity};
 use crate::OtherGenesis;
 use crate::folder::Folder;
 use crate::names::{CONVERSION, CONVERSION_JOB, PART};
+use crate::scratch::scratch;
 use crate::store::{memory_store, open_store, open_store_to_read};
 use crate::tree_settings::TreeSettings;
 use crate::{Budget, DatabaseError, StoreKind};
@@ -87,12 +88,22 @@ impl Folder<'_> {
     /// A folder without a database; a database whose load or recovery did not finish; errors of the store.
     pub fn open_to_read(self, memory: u64) -> Result<StateSnapshot, DatabaseError> {
         let unfinished = self.unfinished_conversion();
-        let opened = self.network().and_then(|network| {
-            let opened = self.snapshot(memory, network);
-            let opened = opened.map_err(|error| self.open_error(true, error))?;
+        let identity = || self.head_file().ok().map(|file| file.identity);
+        let before = identity();
+        let open = || {
+            self.network().and_then(|network| {
+                let opened = self.snapshot(memory, network);
+                opened.map_err(|error| self.open_error(true, error))
+            })
+        };
+        let mut opened = open();
+        if opened.is_err() && identity() != before {
+            // A writer has made another database of it meanwhile: at the begin or end of a move to another tree.
+            opened = open();
+        }
+        if let Ok(opened) = &opened {
             self.log_opened(opened.reader(), "to read");
-            Ok(opened)
-        });
+        }
         match (opened, unfinished) {
             // It is empty until the conversion has built all of it.
             (Ok(opened), Some(unfinished)) if opened.reader().meta().is_none() => Err(unfinished),
@@ -139,7 +150,11 @@ impl Folder<'_> {
             }
         };
         let tree = self.known_tree(memory, &settings)?;
-        Ok(StateSnapshot::open(store, Some(head), tree, network)?)
+        let snapshot = StateSnapshot::open(store, Some(head), tree, network)?;
+        Ok(match scratch(memory) {
+            Some(scratch) => snapshot.with_scratch(scratch),
+            None => snapshot,
+        })
     }
 
     /// Opens an existing database for writing, with the tree settings that the folder remembers, and locks the folder.
@@ -165,7 +180,8 @@ impl Folder<'_> {
             let settings = self.tree_settings()?.unwrap_or_default();
             let tree = self.known_tree(budget.memory, &settings)?;
             let options = for_tree(&tree).options();
-            Ok(State::open(store, Some(lock), tree, network, options)?)
+            let state = State::open(store, Some(lock), tree, network, options)?;
+            Ok(with_scratch(state, budget.memory))
         };
         let state = open().map_err(|error| self.open_error(false, error))?;
         self.log_opened(state.reader(), "to write");
@@ -268,7 +284,8 @@ impl Folder<'_> {
             let store = open_store(self.dir, Some(store), self.may_create(), budget)?;
             self.check_head(&*store)?;
             self.check_tree(tree.kind())?;
-            Ok(open(store, Some(lock), tree, network, budget.options())?)
+            let state = open(store, Some(lock), tree, network, budget.options())?;
+            Ok(with_scratch(state, budget.memory))
         };
         let state = opened().map_err(|error| self.open_error(false, error))?;
         self.log_opened(state.reader(), "to write");
@@ -312,6 +329,14 @@ impl Folder<'_> {
             to_read,
             source: Box::new(error),
         }
+    }
+}
+
+/// Gives a database temporary stores for versions that lie far back.
+fn with_scratch(state: State, memory: u64) -> State {
+    match scratch(memory) {
+        Some(scratch) => state.with_scratch(scratch),
+        None => state,
     }
 }
 

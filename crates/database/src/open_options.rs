@@ -26,6 +26,7 @@ pub struct OpenOptions {
     store: Option<StoreKind>,
     network: Option<Network>,
     retain: Option<Retain>,
+    create_if_missing: bool,
     pub(crate) budget: Budget,
 }
 
@@ -48,6 +49,7 @@ impl OpenOptions {
             store: None,
             network: None,
             retain: None,
+            create_if_missing: true,
             budget: Budget::new(MEMORY),
         }
     }
@@ -116,6 +118,14 @@ impl OpenOptions {
         self
     }
 
+    /// Sets whether a folder that has no database gets one, as it does without this call. With `false` a
+    /// path that is wrong is an error, and nothing is made there.
+    #[must_use]
+    pub fn create_if_missing(mut self, create: bool) -> Self {
+        self.create_if_missing = create;
+        self
+    }
+
     /// Sets whether every commit is durable before it returns. Without it, commits are durable with the next [`State::flush`].
     #[must_use]
     pub fn durable(mut self, durable: bool) -> Self {
@@ -123,9 +133,11 @@ impl OpenOptions {
         self
     }
 
-    /// Opens the database in a folder for writing and locks the folder. Makes the folder and the database if there is none.
+    /// Opens the database in a folder for writing and locks the folder. Makes the folder and the database if there is none, unless
+    /// [`create_if_missing`](Self::create_if_missing) forbids it.
     ///
     /// # Errors
+    /// A folder without a database, if none is to be made;
     /// A tree that the registry does not have; a database of another tree, hash function, network or settings; a folder that another process
     /// writes; a database whose load, recovery or conversion did not finish; errors of the store.
     pub fn open(&self, dir: impl AsRef<Path>) -> Result<State, DatabaseError> {
@@ -148,6 +160,9 @@ impl OpenOptions {
         kind: &'static TreeKind,
         open: impl FnOnce((StoreKind, Tree), Budget) -> Result<T, DatabaseError>,
     ) -> Result<T, DatabaseError> {
+        if !self.create_if_missing {
+            folder.must_have_database()?;
+        }
         let store = self.store.or(folder.store()).or(StoreKind::usual());
         let store = store.ok_or(DatabaseError::NoStoreOnDisk)?;
         let asked = TreeSettings::new(&self.tree_settings, &self.trees);
@@ -158,8 +173,11 @@ impl OpenOptions {
         };
         let found = folder.head_file().ok();
         let hash = self.hash.clone();
-        let hash = hash.or_else(|| found.map(|file| file.identity.hash));
-        let tree = settings.tree(kind, hash, self.budget.memory)?;
+        let hash = hash.or_else(|| Some(found.as_ref()?.identity.hash.clone()));
+        let mut tree = settings.tree(kind, hash, self.budget.memory)?;
+        if let Some(file) = &found {
+            tree = folder.as_it_moves(tree, &file.identity, self.budget.memory)?;
+        }
         let budget = Budget {
             retain,
             ..self.budget.for_tree(&tree)
@@ -221,6 +239,11 @@ impl OpenOptions {
             return Err(folder.not_a_state(file.identity));
         }
         self.named(folder.tree())
+    }
+
+    /// Whether the tree was set by its name.
+    pub(crate) fn has_tree_set(&self) -> bool {
+        self.tree.is_some()
     }
 
     pub(crate) fn named(

@@ -36,6 +36,8 @@ pub struct AccountOverride {
 pub struct BlockOverride {
     /// The number.
     pub number: Option<u64>,
+    /// The difficulty. From the merge on no call sees it.
+    pub difficulty: Option<U256>,
     /// The time in seconds.
     pub time: Option<u64>,
     /// The gas limit.
@@ -46,11 +48,16 @@ pub struct BlockOverride {
     pub prev_randao: Option<B256>,
     /// The base fee in wei.
     pub base_fee: Option<u64>,
+    /// The price of a unit of blob gas in wei, which no header has.
+    pub blob_base_fee: Option<u128>,
 }
 
 impl BlockOverride {
     pub(crate) fn apply(&self, header: &mut Header) {
         header.number = self.number.unwrap_or(header.number);
+        if !header.difficulty.is_zero() {
+            header.difficulty = self.difficulty.unwrap_or(header.difficulty);
+        }
         header.timestamp = self.time.unwrap_or(header.timestamp);
         header.gas_limit = self.gas_limit.unwrap_or(header.gas_limit);
         header.beneficiary = self.fee_recipient.unwrap_or(header.beneficiary);

@@ -66,6 +66,17 @@ impl Folder<'_> {
         Ok((all, Some(SettingsNotice::AsBefore(before))))
     }
 
+    /// Has the folder forget the settings, for another tree.
+    pub(crate) fn forget_tree_settings(self) -> Result<(), DatabaseError> {
+        let path = self.tree_settings_path();
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(io_error("removing", path, error))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Has the folder remember how the nodes of the database's tree are stored, if that can be set of the tree.
     ///
     /// # Errors

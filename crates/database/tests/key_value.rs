@@ -8,8 +8,8 @@ use std::sync::Arc;
 use arbor_database::primitives::B256;
 use arbor_database::{
     Account, BlockRef, DatabaseError, KeyValueEntry, KeyValueError, KeyValueTree, KeyValueVersion,
-    KeyValueWrite, OpenOptions, Proof, ProvenLeaf, Retain, StateChanges, StateError, StateView,
-    Verdict, Version,
+    KeyValueWrite, OpenOptions, Proof, ProvenLeaf, Registry, Retain, StateChanges, StateError,
+    StateView, Verdict, Version,
 };
 use arbor_state::Tree;
 use arbor_store::faulty::{Failure, FaultyStore};
@@ -381,13 +381,29 @@ fn wrong_batches_and_wrong_folders_are_errors() {
         "{error}"
     );
     assert_eq!(tree.version(), Some(Version(1)));
+    let mut other = OpenOptions::new().key_value_in_memory().expect("made");
+    let elsewhere = tree.compute(&[write]).expect("computed");
+    let error = other.commit(elsewhere).expect_err("another database");
+    assert!(
+        matches!(error, KeyValueError::State(StateError::OtherDatabase)),
+        "{error}"
+    );
+    assert_eq!(other.version(), None);
 
     let said = refused(OpenOptions::new().tree("mpt").key_value_in_memory());
     assert!(
         said.contains("the tree mpt has no keys and values"),
         "{said}"
     );
+    let accounts_alone = OpenOptions::new().trees(Registry::new([&arbor_trees::MPT]));
+    let said = refused(accounts_alone.key_value_in_memory());
+    assert!(
+        said.contains("enable the cargo feature `ar16mt` or `eip8297`"),
+        "{said}"
+    );
     let dir = tempfile::tempdir().expect("a temporary folder");
+    let said = refused(accounts_alone.open_key_value(dir.path().join("none")));
+    assert!(said.contains("enable the cargo feature"), "{said}");
     let (entries, accounts) = (dir.path().join("entries"), dir.path().join("accounts"));
     let mut tree = OpenOptions::new()
         .tree("eip8297")

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use arbor_database::primitives::{Address, B256, Bytes, U256};
 use arbor_database::{
-    Account, BlockRef, DatabaseError, Network, OpenOptions, Registry, Retain, State, StateChanges,
-    StateError, StateSnapshot, StateView, Verdict, Version,
+    Account, BlockRef, DatabaseError, FullAccount, Network, OpenOptions, ReadError, Registry,
+    Retain, SortedAccounts, State, StateChanges, StateError, StateSnapshot, StateView, Verdict,
+    Version,
 };
 
 const ALICE: Address = Address::repeat_byte(1);
@@ -91,7 +92,7 @@ fn what_contradicts_a_folder_is_refused() {
     assert!(said.contains("its tree is mpt"), "{said}");
     let said = refused(OpenOptions::new().tree("oak").open(&path));
     assert!(
-        said.contains("no tree 'oak'") && said.contains("mpt, verkle"),
+        said.contains("no tree 'oak'") && said.contains("mpt, verkle") && said.contains("features"),
         "{said}"
     );
     let said = refused(OpenOptions::new().hash("md5").open(&path));
@@ -124,6 +125,93 @@ fn what_contradicts_a_folder_is_refused() {
 fn assert_untouched(path: &Path) {
     let state = OpenOptions::new().open(path).expect("opened");
     assert_eq!(state.head().map(|head| head.block_number), Some(0));
+}
+
+/// A whole state is loaded from the caller's accounts, by names of the facade alone.
+#[test]
+fn a_state_is_loaded_from_accounts_in_any_order() {
+    for kind in arbor_trees::standard().rows() {
+        let options = OpenOptions::new().tree(kind.name).memory(64 << 20);
+        let [mut loaded, mut by_hand] = [(); 2].map(|()| options.in_memory().expect(kind.name));
+        let account = |byte: u8| FullAccount {
+            address: Address::repeat_byte(byte),
+            account: Account::with_balance(U256::from(byte)),
+            slots: vec![
+                (U256::from(9), U256::from(byte)),
+                (U256::ZERO, U256::from(1)),
+            ],
+        };
+        let accounts = [7, 3, 5].map(account);
+        let no_code = |hash| Err(ReadError::MissingCode(hash));
+        let source = SortedAccounts::of(
+            loaded.tree().order(),
+            accounts.iter().cloned().map(Ok),
+            no_code,
+            1 << 20,
+        );
+        let source = source.expect("sorted");
+        let computed = loaded.load(&source, &|_, _| ()).expect("loaded");
+        let root = computed.root();
+        let block = BlockRef::new(0, B256::ZERO);
+        let committed = loaded.commit_loaded(vec![(block.clone(), root)], computed);
+        committed.expect("committed");
+
+        let mut changes = StateChanges::default();
+        for FullAccount {
+            address,
+            account,
+            slots,
+        } in accounts
+        {
+            let set = changes.set_account(&by_hand, address, Some(account));
+            set.expect("read");
+            for (slot, value) in slots {
+                let set = changes.set_slot(&by_hand, address, slot, value);
+                set.expect("read");
+            }
+        }
+        let computed = by_hand.compute(&changes).expect("computed");
+        // AR16MT numbers its leaves in the order in which they come.
+        if kind.name != "ar16mt" {
+            assert_eq!(computed.root(), root, "{}", kind.name);
+        }
+        by_hand.commit(&block, computed).expect("committed");
+        assert!(loaded.verify().expect("read").is_ok());
+    }
+}
+
+/// A writer with a wrong path gets an error instead of a new database.
+#[test]
+fn no_database_is_made_where_that_is_forbidden() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let (none, empty) = (dir.path().join("none"), dir.path().join("empty"));
+    std::fs::create_dir(&empty).expect("made");
+    let options = OpenOptions::new().create_if_missing(false);
+    for said in [
+        refused(options.open(&none)),
+        refused(options.open_key_value(&none)),
+    ] {
+        assert!(said.contains("there is no database at"), "{said}");
+    }
+    for said in [
+        refused(options.open(&empty)),
+        refused(options.open_key_value(&empty)),
+    ] {
+        assert!(said.contains("there is no store in it"), "{said}");
+    }
+    assert!(!none.exists());
+    let left = std::fs::read_dir(&empty).expect("listed").next();
+    assert!(left.is_none(), "{left:?}");
+
+    let path = dir.path().join("db");
+    drop(OpenOptions::new().open(&path).expect("made"));
+    let mut state = options.open(&path).expect("it has a database");
+    commit(&mut state, 0, 1);
+    state.flush().expect("flushed");
+    drop(state);
+    std::fs::remove_file(path.join("HEAD")).expect("removed");
+    let said = refused(options.open(&path));
+    assert!(said.contains("it has no HEAD"), "{said}");
 }
 
 /// A state is copied while this process has it open, with its history and what its folder remembers.
@@ -268,6 +356,7 @@ fn handles_cross_threads_and_can_be_shown() {
     crosses::<arbor_database::Head<'_>>();
     crosses::<arbor_database::Historical<'_>>();
     crosses::<arbor_database::Computed>();
+    crosses::<arbor_database::PastState>();
     crosses::<StateChanges>();
     crosses::<DatabaseError>();
     let state = OpenOptions::new().in_memory().expect("opened");

@@ -98,13 +98,23 @@ pub fn generate(
     out: &Path,
     progress: impl FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Summary, GeneratorError> {
+    generate_over(settings, out, None, progress)
+}
+
+/// The same, for which the root of the genesis may be known.
+pub(super) fn generate_over(
+    settings: &GeneratorSettings,
+    out: &Path,
+    root: Option<B256>,
+    progress: impl FnMut(Progress) -> ControlFlow<()>,
+) -> Result<Summary, GeneratorError> {
     settings.validate()?;
     let folder = Folder::new(out);
     let mut chain = folder.open(settings)?;
     let accounts = Accounts::new(settings.seed, settings.accounts);
     let places = Places::new();
     let genesis = genesis::genesis(settings, accounts.addresses(), &places);
-    let genesis = folder.write_genesis(&genesis, populated(&genesis, settings)?)?;
+    let genesis = folder.write_genesis(&genesis, populated(&genesis, settings, root)?)?;
     let genesis = Genesis::from_json(&genesis)?;
     let block_0 = Sealed {
         header: genesis.header.clone(),
@@ -343,12 +353,19 @@ impl<P: FnMut(Progress) -> ControlFlow<()>> Run<'_, P> {
 fn populated(
     genesis: &alloy_genesis::Genesis,
     settings: &GeneratorSettings,
+    root: Option<B256>,
 ) -> Result<Option<Populated>, GeneratorError> {
     if settings.population == 0 {
         return Ok(None);
     }
     let accounts = settings.population as u32;
     let population = Population { accounts };
+    if let Some(state_root) = root {
+        return Ok(Some(Populated {
+            population,
+            state_root,
+        }));
+    }
     let listed = genesis.alloc.iter();
     let listed = listed.map(|(address, account)| GenesisAccount::new(*address, account.clone()));
     let state_root = Alloc::new(listed)?

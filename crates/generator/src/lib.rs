@@ -40,6 +40,7 @@ mod generate;
 mod genesis;
 mod ledger;
 mod marker;
+mod over_state;
 mod random;
 mod settings;
 mod signing;
@@ -52,4 +53,5 @@ mod testing;
 
 pub use error::GeneratorError;
 pub use generate::{Phase, Progress, Summary, generate};
+pub use over_state::{OverState, folder_of, generate_over_state};
 pub use settings::{GeneratorSettings, Kind, Mix, Preset, SettingsError};

@@ -163,6 +163,12 @@ pub struct GeneratorSettings {
     /// Contracts with two slots each that the genesis counts instead of listing, for a large state; 0 to 2^32 - 1.
     #[serde(default)]
     pub population: u64,
+    /// How many of the population, the first ones, are visited; 1 to 2^32 - 1.
+    #[serde(default = "some_visited", skip_serializing_if = "is_some_visited")]
+    pub visited: u64,
+    /// The part of the visits that write the value that the slot has, and so read only; 0 to 1.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub visits_that_read: f64,
     /// Transactions in a block, 0 to 10,000. A block has fewer when its gas does not suffice, or when
     /// the base fee has risen so high that demand falls.
     pub transactions_per_block: u64,
@@ -176,6 +182,24 @@ pub struct GeneratorSettings {
     pub new_account_rate: f64,
     /// Whether the finished chain is compressed to `chain.rlp.gz`.
     pub gzip: bool,
+}
+
+/// So few that the visits are the same however large the population is.
+const VISITED: u64 = 10_000;
+
+fn some_visited() -> u64 {
+    VISITED
+}
+
+// What is usual is not written, so that folders that older versions made can be continued.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_some_visited(visited: &u64) -> bool {
+    *visited == VISITED
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(part: &f64) -> bool {
+    *part == 0.0
 }
 
 /// A named set of settings.
@@ -216,6 +240,8 @@ impl Preset {
             blocks,
             accounts,
             population: 0,
+            visited: VISITED,
+            visits_that_read: 0.0,
             transactions_per_block,
             gas_limit,
             mix: Mix::default(),
@@ -289,6 +315,8 @@ impl GeneratorSettings {
         range("blocks", self.blocks, 1, u64::from(u32::MAX))?;
         range("accounts", self.accounts, 2, 10_000_000)?;
         range("population", self.population, 0, u64::from(u32::MAX))?;
+        range("visited", self.visited, 1, u64::from(u32::MAX))?;
+        real("visits_that_read", self.visits_that_read, 1.0)?;
         range(
             "transactions_per_block",
             self.transactions_per_block,
@@ -322,6 +350,11 @@ impl GeneratorSettings {
             ("chain_id", self.chain_id == earlier.chain_id),
             ("accounts", self.accounts == earlier.accounts),
             ("population", self.population == earlier.population),
+            ("visited", self.visited == earlier.visited),
+            (
+                "visits_that_read",
+                self.visits_that_read == earlier.visits_that_read,
+            ),
             (
                 "transactions_per_block",
                 self.transactions_per_block == earlier.transactions_per_block,

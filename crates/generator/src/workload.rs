@@ -20,9 +20,6 @@ const MAX_TIP: u64 = 2_000_000_000;
 /// The largest number of entries that one transaction writes.
 const MAX_ENTRIES: u64 = 8;
 
-/// Accounts of a population that are visited.
-const VISITED: u64 = 10_000;
-
 /// Price of an access list with one address and one slot (EIP-2930).
 const ACCESS_LIST_GAS: u64 = 2_400 + 1_900;
 
@@ -215,7 +212,7 @@ impl Choice<'_> {
             Kind::Wide => self.wide(),
             Kind::Sparse => self.sparse(),
             Kind::Delete => self.delete(),
-            Kind::Visit => Ok(self.visit()),
+            Kind::Visit => self.visit(),
         }
     }
 
@@ -372,18 +369,25 @@ impl Choice<'_> {
         })
     }
 
-    /// Goes to the first accounts of the population only, so that the visits are the same however many there are.
-    fn visit(&mut self) -> Call {
-        let population = self.workload.settings.population.min(VISITED);
+    /// Goes to the first accounts of the population, as many as the settings say.
+    fn visit(&mut self) -> Result<Call, ReadError> {
+        let settings = self.workload.settings;
+        let population = settings.population.min(settings.visited);
         let number = self.random.below(population) as u32;
         let slot = U256::from(self.random.below(Population::SLOTS));
-        let value = self.random.word();
-        let input = [slot.to_be_bytes::<32>(), value.to_be_bytes()].concat();
-        Call {
-            value: U256::from(self.random.between(1, 1_000_000_000)),
-            reads: Some((Population::address(number), slot)),
-            ..call(Population::address(number), input.into(), 60_000)
+        let mut value = self.random.word();
+        let mut ether = U256::from(self.random.between(1, 1_000_000_000));
+        let account = Population::address(number);
+        if settings.visits_that_read > 0.0 && self.random.chance(settings.visits_that_read) {
+            value = self.state.storage(account, slot)?;
+            ether = U256::ZERO;
         }
+        let input = [slot.to_be_bytes::<32>(), value.to_be_bytes()].concat();
+        Ok(Call {
+            value: ether,
+            reads: Some((account, slot)),
+            ..call(account, input.into(), 60_000)
+        })
     }
 
     fn set_cell(&self, index: u64, value: U256) -> Call {

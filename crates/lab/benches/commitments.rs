@@ -1,6 +1,6 @@
 //! The study without the rest of `arbor`: `cargo bench -p arbor-lab --bench commitments -- [--threads N] [--tables BYTES] [--json] [GROUP...]`.
 //!
-//! bench-peers runs it: it builds in a tenth of the time.
+//! It builds in a tenth of the time.
 
 use arbor_allocations::Counting;
 use arbor_lab::{

@@ -56,9 +56,10 @@ impl Node {
     /// # Errors
     /// [`RemoteError::NoBlock`]; [`RemoteError::Other`] if the node gives another block.
     pub fn block(&self, hash: B256) -> Result<RawBlock, RemoteError> {
-        let raw = self.call::<Bytes>("debug_getRawBlock", &json!([hash]));
+        let raw = self.call::<Option<Bytes>>("debug_getRawBlock", &json!([hash]));
         let block = match raw {
-            Ok(rlp) => RawBlock::from_export(self.position(), &rlp)?,
+            Ok(None) => return Err(RemoteError::NoBlock(hash.to_string())),
+            Ok(Some(rlp)) => RawBlock::from_export(self.position(), &rlp)?,
             Err(error @ RemoteError::Refused { .. }) => {
                 tracing::debug!("the block is fetched as JSON: {error}");
                 let whole: Option<Whole> = self.call("eth_getBlockByHash", &json!([hash, true]))?;
@@ -75,12 +76,14 @@ impl Node {
     fn blocks(&self, first: u64, count: u64) -> Result<Vec<RawBlock>, RemoteError> {
         let numbers = (first..first + count).map(U64::from);
         let raw: Vec<Value> = numbers.clone().map(|number| json!([number])).collect();
-        match self.call_each::<Bytes>("debug_getRawBlock", &raw) {
+        match self.call_each::<Option<Bytes>>("debug_getRawBlock", &raw) {
             Ok(blocks) => {
-                let blocks = blocks.iter();
-                return blocks
-                    .map(|rlp| Ok(RawBlock::from_export(self.position(), rlp)?))
-                    .collect();
+                let blocks = blocks.into_iter().zip(first..);
+                let read = |(rlp, number): (Option<Bytes>, u64)| -> Result<RawBlock, RemoteError> {
+                    let rlp = rlp.ok_or_else(|| RemoteError::NoBlock(number.to_string()))?;
+                    Ok(RawBlock::from_export(self.position(), &rlp)?)
+                };
+                return blocks.map(read).collect();
             }
             Err(error @ RemoteError::Refused { .. }) => {
                 tracing::debug!("blocks are fetched as JSON: {error}");

@@ -158,6 +158,12 @@ impl Node {
         let is_json = matches!(body.trim_ascii_start().first(), Some(b'{' | b'['));
         match status.is_success() || is_json {
             true => Ok(body),
+            // Too many requests.
+            false if status.is_server_error() || status.as_u16() == 429 => Err(RemoteError::Busy {
+                url: self.url.clone(),
+                method: method.to_owned(),
+                status: status.as_u16(),
+            }),
             false => Err(self.unread(method, &format!("the status {status}"))),
         }
     }

@@ -30,6 +30,16 @@ pub enum RemoteError {
         /// The reason.
         source: Box<ureq::Error>,
     },
+    /// The node, or a proxy before it, cannot answer at the moment.
+    #[error("{url}: {method}: the status {status}")]
+    Busy {
+        /// The node.
+        url: String,
+        /// The method that was called.
+        method: String,
+        /// The status of HTTP.
+        status: u16,
+    },
     /// The answer is not what the method answers.
     #[error("{url}: {method}: not an answer of JSON-RPC: {why}")]
     Answer {
@@ -55,6 +65,16 @@ pub enum RemoteError {
     /// The node has no block of this number or hash.
     #[error("the node has no block {0}")]
     NoBlock(String),
+    /// The node's state is in another tree than the headers' roots are of.
+    #[error(
+        "{url}: the node's state is in a tree {tree}. This command needs Merkle-Patricia proofs (mpt): ask another node"
+    )]
+    OtherTree {
+        /// The node.
+        url: String,
+        /// The name of the tree.
+        tree: String,
+    },
     /// A block or header is another one than was asked for.
     #[error("the node gave {what} {actual}, expected {expected}")]
     Other {
@@ -128,5 +148,19 @@ impl RemoteError {
     pub fn is_unknown_method(&self) -> bool {
         const UNKNOWN: i64 = -32_601;
         matches!(self, Self::Refused { code: UNKNOWN, .. })
+    }
+
+    /// Whether the same question may be answered later: the node was not reached, is busy, does not
+    /// have the block yet, or went back from it in between.
+    #[must_use]
+    pub fn may_pass(&self) -> bool {
+        /// Invalid requests, unknown methods, invalid parameters (JSON-RPC 2.0, section 5.1), and
+        /// history that is not kept (execution-apis).
+        const LASTING: [i64; 4] = [-32_600, -32_601, -32_602, 4_444];
+        match self {
+            Self::Http { .. } | Self::Busy { .. } | Self::NoBlock(_) => true,
+            Self::Refused { code, .. } => !LASTING.contains(code),
+            _ => false,
+        }
     }
 }

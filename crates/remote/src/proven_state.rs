@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use arbor_state::{Account, AccountSlots, ReadError, StateView};
 use arbor_verify::mpt::{AccountProof, MissingNode, WitnessState};
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::client::Node;
@@ -117,10 +119,29 @@ pub(crate) fn proofs(
             json!([address, keys, {"blockHash": block}])
         })
         .collect();
-    match &params[..] {
-        [] => Ok(Vec::new()),
-        params => node.call_each("eth_getProof", params),
-    }
+    const METHOD: &str = "eth_getProof";
+    let answers: Vec<Box<RawValue>> = match &params[..] {
+        [] => return Ok(Vec::new()),
+        params => node.call_each(METHOD, params)?,
+    };
+    let answers = answers.iter();
+    let proofs = answers.map(|answer| {
+        let proof = node.read(METHOD, answer);
+        proof.map_err(|error| match serde_json::from_str::<OfTree>(answer.get()) {
+            Ok(OfTree { tree }) => RemoteError::OtherTree {
+                url: node.url().to_owned(),
+                tree,
+            },
+            Err(_) => error,
+        })
+    });
+    proofs.collect()
+}
+
+/// A proof in the form of another tree, which says so.
+#[derive(Deserialize)]
+struct OfTree {
+    tree: String,
 }
 
 impl StateView for ProvenState<'_> {

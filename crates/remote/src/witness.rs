@@ -130,6 +130,10 @@ fn built(
     let ancestry = Ancestry::fetch(node, header.parent_hash, has_ommers)?;
     let (parent_hash, parent) = ancestry.parent();
     let state = ProvenState::new(node, parent_hash, parent.state_root);
+    // One proof shows whether the node's tree is Merkle-Patricia. Many may take another tree long.
+    let slots = Vec::new();
+    let address = header.beneficiary;
+    state.prove(&[AccountSlots { address, slots }])?;
     state.prove(&named(block))?;
     let siblings = Siblings {
         node,

@@ -1,12 +1,17 @@
 //! Blocks that revm executes over a database, under every tree: their changes make the roots that changes written by hand make.
 
+use std::sync::Arc;
+use std::thread;
+
 use arbor_accounts::{Account, ReadError, StateChanges, StateView};
 use arbor_database::{BlockRef, OpenOptions, State};
 use arbor_revm_state::{ViewDatabase, changes_of_bundle};
 use revm::context::TxEnv;
 use revm::database::State as EvmState;
 use revm::database::states::bundle_state::BundleRetention;
+use revm::database_interface::DatabaseRef as _;
 use revm::primitives::hardfork::SpecId;
+use revm::state::AccountInfo;
 use revm::{Context, ExecuteCommitEvm, MainBuilder, MainContext};
 
 use alloy_primitives::{Address, B256, Bytes, TxKind, U256, hex, keccak256};
@@ -30,7 +35,7 @@ fn init(code: &[u8]) -> Bytes {
 }
 
 /// Executes transactions as one block and returns what it changes.
-fn execute(state: &State, spec: SpecId, transactions: Vec<TxEnv>) -> StateChanges {
+fn execute(state: &dyn StateView, spec: SpecId, transactions: Vec<TxEnv>) -> StateChanges {
     let hashes = |number: u64| match number {
         0 => Ok(B256::repeat_byte(0xb0)),
         _ => Err(ReadError::new("another block")),
@@ -186,4 +191,35 @@ fn hashes_of_blocks_must_be_given() {
             .to_string()
             .contains("is missing")
     );
+}
+
+/// A thread executes on a state in the past while the database goes on.
+#[test]
+fn a_thread_executes_on_a_state_in_the_past() {
+    let mut state = OpenOptions::new().in_memory().expect("made");
+    for (number, balance) in [(0, 100), (1, 3)] {
+        let mut changes = StateChanges::default();
+        let account = Account::with_balance(U256::from(balance));
+        let set = changes.set_account(&state, RICH, Some(account));
+        set.expect("read");
+        commit(&mut state, number, &changes);
+    }
+    let snapshot = Arc::new(state.snapshot().expect("taken"));
+    let past = Arc::new(snapshot.at_block(0).expect("it is retained"));
+    let latest = ViewDatabase::new(Arc::clone(&snapshot));
+    let balance = |info: Option<AccountInfo>| info.map(|info| info.balance.to::<u64>());
+    let thread = thread::spawn(move || {
+        let database = ViewDatabase::new(Arc::clone(&past));
+        let before = database.basic_ref(RICH).expect("read");
+        let payment = transaction(0, TxKind::Call(OTHER), Bytes::new());
+        let changes = execute(&*past, SpecId::SHANGHAI, vec![payment]);
+        (before, changes)
+    });
+    drop(state);
+    let (before, changes) = thread.join().expect("the thread ends");
+    assert_eq!(balance(before), Some(100));
+    let paid = changes.accounts[&RICH].new;
+    assert_eq!(paid.map(|account| account.balance), Some(U256::from(95)));
+    let now = latest.basic_ref(RICH).expect("read");
+    assert_eq!(balance(now), Some(3));
 }

@@ -10,6 +10,7 @@ use serde::{Serialize, Serializer};
 
 use crate::block_choice::BlockChoice;
 use crate::call::{Answer, Call, Method, answer, heavy};
+use crate::hex::Hex;
 use crate::params::invalid;
 use crate::rpc_error::RpcError;
 
@@ -69,7 +70,7 @@ struct Listing<'c, 'a> {
 /// account whose slots would be more than it may have.
 fn account_range(call: &Call<'_>) -> Answer {
     let block = BlockChoice::read(&call.params, 0)?.state(call.context, call.head)?;
-    let start: Option<Bytes> = call.params.optional(1)?;
+    let start: Option<Hex<Bytes>> = call.params.optional(1)?;
     let most: i64 = call.params.optional(2)?.unwrap_or(0);
     let most = usize::try_from(most).ok().filter(|most| *most > 0);
     let most = most.unwrap_or(RANGE).min(RANGE);
@@ -80,7 +81,12 @@ fn account_range(call: &Call<'_>) -> Answer {
     if Some(block.meta().version) != call.head.meta().map(|head| head.version) {
         return Err(invalid(0, "accounts are listed of the latest block alone"));
     }
-    let start = start.unwrap_or_default();
+    if call.head.tree().moves().is_some() {
+        return Err(RpcError::server(
+            "accounts are not listed while the state moves to another tree: their order changes with it".to_owned(),
+        ));
+    }
+    let start = start.map_or_else(Bytes::new, |Hex(start)| start);
     if start.len() > 32 {
         return Err(invalid(1, "a key has at most 32 bytes"));
     }

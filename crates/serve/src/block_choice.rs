@@ -7,7 +7,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::context::Context;
-use crate::params::{Params, invalid, quantity};
+use crate::hex::{self, Hex};
+use crate::params::{Params, invalid};
 use crate::rpc_error::RpcError;
 
 /// A block that a client names.
@@ -29,7 +30,7 @@ pub(crate) enum BlockChoice {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct BlockObject {
     block_number: Option<String>,
-    block_hash: Option<B256>,
+    block_hash: Option<Hex<B256>>,
     #[serde(default, rename = "requireCanonical")]
     _require_canonical: bool,
 }
@@ -65,7 +66,7 @@ impl BlockChoice {
                 Err("cannot specify both BlockHash and BlockNumber, choose one or the other".into())
             }
             BlockObject {
-                block_hash: Some(hash),
+                block_hash: Some(Hex(hash)),
                 ..
             } => Ok(Self::Hash(hash)),
             BlockObject {
@@ -86,10 +87,9 @@ impl BlockChoice {
             _ => {}
         }
         if text.len() == 66 {
-            let hash: B256 = text.parse().map_err(|_| "invalid hex string")?;
-            return Ok(Self::Hash(hash));
+            return hex::parse(text).map(Self::Hash);
         }
-        let number = quantity(text)?;
+        let number: u64 = hex::parse(text)?;
         match i64::try_from(number) {
             Ok(_) => Ok(Self::Number(number)),
             Err(_) => Err("block number larger than int64".into()),
@@ -118,10 +118,10 @@ impl BlockChoice {
         }
         match self.number(context, head)? {
             Some(number) => Ok(BlockState::after_block(head, &context.chain, number)?),
-            None => Err(RpcError::server(match self {
-                Self::Hash(_) => "header for hash not found",
-                _ => "header not found",
-            })),
+            None => Err(match self {
+                Self::Hash(hash) => RpcError::unknown_hash(hash),
+                _ => RpcError::server("header not found"),
+            }),
         }
     }
 }

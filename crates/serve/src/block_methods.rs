@@ -165,7 +165,7 @@ fn uncle_count(call: &Call<'_>) -> Answer {
 }
 
 fn transaction_in_block(call: &Call<'_>) -> Answer {
-    let index = call.params.quantity(1)?;
+    let index: u64 = call.params.hex(1)?;
     let index = usize::try_from(index).unwrap_or(usize::MAX);
     let found = read(call)?.and_then(|block| rpc_transaction(&block, index));
     answer(&found.transpose()?)
@@ -173,7 +173,7 @@ fn transaction_in_block(call: &Call<'_>) -> Answer {
 
 /// Looks a transaction up, of a block up to the latest one.
 fn by_hash(call: &Call<'_>) -> Result<Option<(RecoveredBlock, usize)>, RpcError> {
-    let hash: B256 = call.params.required(0)?;
+    let hash: B256 = call.params.hex(0)?;
     let latest = call.head.meta().map_or(0, |meta| meta.block_number);
     let blocks = call.context.blocks()?;
     if let Some((block, index)) = blocks.transaction(hash)? {

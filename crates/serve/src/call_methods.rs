@@ -1,16 +1,17 @@
 //! Methods that execute on top of a state.
 
 use alloy_eips::eip2930::AccessList;
-use alloy_primitives::{TxKind, U64, U256};
-use alloy_rpc_types_eth::TransactionRequest;
-use arbor_chain::executor::{self, CallEnd, CallError, CallOutcome};
+use alloy_primitives::U64;
+use arbor_chain::executor::{self, CallEnd, CallError, CallOutcome, InvalidTransaction};
 use arbor_database::{BlockState, BlockStateError, GasEstimate};
 use serde::Serialize;
 
 use crate::block_choice::BlockChoice;
 use crate::call::{Answer, Call, Method, answer, long};
+use crate::call_fields::CallFields;
+use crate::chain_methods::blob_fee;
 use crate::overrides;
-use crate::rpc_error::{RpcError, halt_message};
+use crate::rpc_error::{RpcError, halt_message, rejected_message};
 
 pub(crate) const METHODS: &[Method] = &[
     long("eth_call", 4, eth_call),
@@ -18,49 +19,17 @@ pub(crate) const METHODS: &[Method] = &[
     long("eth_createAccessList", 3, create_access_list),
 ];
 
-/// Reads the call that the first parameter describes. Without `gas` it has `gas_if_absent`; more
-/// than the server's limit it never has.
+/// Reads the call that the first parameter describes.
+fn fields(call: &Call<'_>) -> Result<CallFields, RpcError> {
+    let fields: CallFields = call.params.required(0)?;
+    fields.check(call.context.chain.genesis().spec.chain_id())?;
+    Ok(fields)
+}
+
+/// Like [`fields`], as the call to make. Without `gas` it has `gas_if_absent`; more than the server's
+/// limit it never has.
 fn request(call: &Call<'_>, gas_if_absent: u64) -> Result<executor::Call, RpcError> {
-    let request: TransactionRequest = call.params.required(0)?;
-    let (price, fee, priority) = (
-        request.gas_price,
-        request.max_fee_per_gas,
-        request.max_priority_fee_per_gas,
-    );
-    if price.is_some() && (fee.is_some() || priority.is_some()) {
-        return Err(RpcError::server(
-            "both gasPrice and (maxFeePerGas or maxPriorityFeePerGas) specified",
-        ));
-    }
-    let id = call.context.chain.genesis().spec.chain_id();
-    if let Some(other) = request.chain_id.filter(|other| *other != id) {
-        return Err(RpcError::server(format!(
-            "chainId does not match node's (have={other}, want={id})"
-        )));
-    }
-    let input = request.input.try_into_unique_input();
-    let input = input.map_err(|_| {
-        RpcError::server("both \"data\" and \"input\" are set and not equal. Please use \"input\" to pass transaction call data")
-    })?;
-    Ok(executor::Call {
-        from: request.from.unwrap_or_default(),
-        to: request.to.unwrap_or(TxKind::Create),
-        gas: request
-            .gas
-            .unwrap_or(gas_if_absent)
-            .min(call.context.limits.gas),
-        fee: price.or(fee).unwrap_or(0),
-        priority_fee: match price {
-            Some(_) => None,
-            None => priority.or(fee.map(|_| 0)),
-        },
-        blob_fee: request.max_fee_per_blob_gas.unwrap_or(0),
-        value: request.value.unwrap_or(U256::ZERO),
-        input: input.unwrap_or_default(),
-        access_list: request.access_list.unwrap_or_default(),
-        blob_hashes: request.blob_versioned_hashes.unwrap_or_default(),
-        authorizations: request.authorization_list.unwrap_or_default(),
-    })
+    Ok(fields(call)?.into_call(gas_if_absent, call.context.limits.gas))
 }
 
 /// The state that a call sees: after the block that the second parameter names, with the changes of
@@ -71,19 +40,24 @@ fn state<'a>(call: &Call<'a>) -> Result<BlockState<'a>, RpcError> {
     Ok(state.with_overrides(overrides)?)
 }
 
-/// An error of a call with so much gas.
-fn failed(gas: u64) -> impl Fn(BlockStateError) -> RpcError {
-    move |error| match error {
-        BlockStateError::Call(CallError::Rejected(why)) => RpcError::rejected(&why, gas),
-        error => error.into(),
-    }
+/// Returns why a call was rejected.
+fn rejected(why: &InvalidTransaction, call: &executor::Call, state: &BlockState<'_>) -> String {
+    let base_fee = state.rules().ok();
+    let base_fee = base_fee.and_then(|(header, _)| header.base_fee_per_gas);
+    rejected_message(why, call, base_fee)
 }
 
 fn eth_call(call: &Call<'_>) -> Answer {
     let request = request(call, u64::MAX)?;
     let state = state(call)?;
-    let outcome = state.call(&request, Some(call.deadline));
-    match outcome.map_err(failed(request.gas))?.end {
+    let outcome = match state.call(&request, Some(call.deadline)) {
+        Err(BlockStateError::Call(CallError::Rejected(why))) => {
+            let (why, gas) = (rejected(&why, &request, &state), request.gas);
+            return Err(RpcError::server(format!("err: {why} (supplied gas {gas})")));
+        }
+        outcome => outcome?,
+    };
+    match outcome.end {
         CallEnd::Returned(output) => answer(&output),
         CallEnd::Reverted(output) => Err(RpcError::reverted(&output)),
         CallEnd::Halted(reason) => Err(RpcError::halted(&reason)),
@@ -94,14 +68,18 @@ fn estimate_gas(call: &Call<'_>) -> Answer {
     let request = request(call, 0)?;
     let state = state(call)?;
     let cap = call.context.limits.gas;
-    let estimate = state.estimate_gas(&request, cap, Some(call.deadline));
-    match estimate.map_err(failed(cap))? {
+    let estimate = state.estimate_gas(&request, cap, Some(call.deadline))?;
+    match estimate {
         GasEstimate::Gas(gas) => answer(&U64::from(gas)),
         GasEstimate::Reverted(output) => Err(RpcError::reverted(&output)),
         GasEstimate::Halted(reason) => Err(RpcError::halted(&reason)),
         GasEstimate::Beyond(most) => Err(RpcError::server(format!(
             "gas required exceeds allowance ({most})"
         ))),
+        GasEstimate::Rejected { why, gas } => {
+            let why = rejected(&why, &request, &state);
+            Err(RpcError::server(format!("failed with {gas} gas: {why}")))
+        }
         GasEstimate::Unfunded { for_blobs: true } => Err(RpcError::server(
             "insufficient funds for gas * price + value",
         )),
@@ -122,15 +100,77 @@ struct CreatedAccessList {
 }
 
 fn create_access_list(call: &Call<'_>) -> Answer {
-    let request = request(call, u64::MAX)?;
+    let mut fields = fields(call)?;
     let state = state(call)?;
-    let made = state.access_list(&request, Some(call.deadline));
-    let (access_list, outcome) = made.map_err(failed(request.gas))?;
+    complete_fees(&mut fields, call, &state)?;
+    let request = fields.into_call(u64::MAX, call.context.limits.gas);
+    let (access_list, outcome) = match state.access_list(&request, Some(call.deadline)) {
+        Err(BlockStateError::Call(CallError::Rejected(why))) => {
+            let why = rejected(&why, &request, &state);
+            return Err(RpcError::server(format!(
+                "failed to apply transaction: {why}"
+            )));
+        }
+        made => made?,
+    };
     answer(&CreatedAccessList {
         access_list,
         error: failure(&outcome),
         gas_used: U64::from(outcome.gas_used),
     })
+}
+
+/// Checks the fees of a transaction to be, and completes them like go-ethereum. A call that names no
+/// fee pays none, so that its sender needs no funds for it.
+fn complete_fees(
+    fields: &mut CallFields,
+    call: &Call<'_>,
+    state: &BlockState<'_>,
+) -> Result<(), RpcError> {
+    let refused = |why: &str| Err(RpcError::server(why));
+    let header = state.header()?;
+    let spec = &call.context.chain.genesis().spec;
+    if fields.max_fee_per_blob_gas == Some(0) {
+        return refused("maxFeePerBlobGas, if specified, must be non-zero");
+    }
+    if let Some(price) = blob_fee(spec, &header)
+        && fields.blob_versioned_hashes.is_some()
+    {
+        fields
+            .max_fee_per_blob_gas
+            .get_or_insert(price.saturating_mul(2));
+    }
+    if fields.gas_price.is_some() && fields.authorization_list.is_some() {
+        return refused("both gasPrice and authorizationList specified");
+    }
+    let Some(base_fee) = header.base_fee_per_gas else {
+        let (fee, tip) = (fields.max_fee_per_gas, fields.max_priority_fee_per_gas);
+        return match fee.or(tip) {
+            Some(_) => refused(
+                "maxFeePerGas and maxPriorityFeePerGas are not valid before London is active",
+            ),
+            None => Ok(()),
+        };
+    };
+    if fields.gas_price == Some(0) {
+        return refused("gasPrice must be non-zero after london fork");
+    }
+    let Some(tip) = fields.max_priority_fee_per_gas else {
+        return Ok(());
+    };
+    let twice = 2 * u128::from(base_fee);
+    let fee = *fields
+        .max_fee_per_gas
+        .get_or_insert(tip.saturating_add(twice));
+    if fee == 0 {
+        return refused("maxFeePerGas must be non-zero");
+    }
+    match fee < tip {
+        true => refused(&format!(
+            "maxFeePerGas ({fee:#x}) < maxPriorityFeePerGas ({tip:#x})"
+        )),
+        false => Ok(()),
+    }
 }
 
 fn failure(outcome: &CallOutcome) -> Option<String> {

@@ -8,6 +8,7 @@ use arbor_chain::genesis::ChainSpec;
 use arbor_database::{BlockState, kept_blocks};
 use serde::Serialize;
 
+use crate::block_files::BlockFiles;
 use crate::call::{Answer, Call, Method, answer, light};
 use crate::fork_config::fork_config;
 use crate::rpc_error::RpcError;
@@ -46,7 +47,7 @@ fn block_number(call: &Call<'_>) -> Answer {
 }
 
 /// Reads the header of the latest block.
-fn latest(call: &Call<'_>) -> Result<Header, RpcError> {
+pub(crate) fn latest(call: &Call<'_>) -> Result<Header, RpcError> {
     Ok(BlockState::latest(call.head, &call.context.chain)?.header()?)
 }
 
@@ -79,6 +80,9 @@ struct Capability {
     disabled: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     oldest_block: Option<U64>,
+    /// The last block, if it is not the head.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    newest_block: Option<U64>,
 }
 
 impl Capability {
@@ -86,27 +90,39 @@ impl Capability {
         Self {
             disabled: oldest.is_none(),
             oldest_block: oldest.map(U64::from),
+            newest_block: None,
+        }
+    }
+
+    /// Like [`from`](Self::from), of the chain's files: they may end before the database's head.
+    fn of_files(files: Option<&BlockFiles>, head: u64) -> Self {
+        let Some((first, last)) = files.map(BlockFiles::range) else {
+            return Self::from(None);
+        };
+        // Block 0 is the genesis, which the database has.
+        let oldest = if first <= 1 { 0 } else { first };
+        Self {
+            newest_block: (last < head).then(|| U64::from(last)),
+            ..Self::from(Some(oldest))
         }
     }
 }
 
-/// Says from which block on what is served.
+/// Says from which block on what is served, and up to which if that is not the head.
 fn capabilities(call: &Call<'_>) -> Answer {
     let (oldest, newest) = kept_blocks(call.head)?;
     let head = call.head.meta().map(|meta| meta.block_hash);
-    let blocks = call.context.blocks.as_ref().map(|blocks| blocks.range().0);
-    // Block 0 is the genesis, which the database has.
-    let blocks = blocks.map(|first| if first <= 1 { 0 } else { first });
+    let blocks = || Capability::of_files(call.context.blocks.as_ref(), newest);
     answer(&Capabilities {
         head: CapableHead {
             number: U64::from(newest),
             hash: head.unwrap_or_default().into(),
         },
         state: Capability::from(Some(oldest)),
-        tx: Capability::from(blocks),
+        tx: blocks(),
         logs: Capability::from(None),
         receipts: Capability::from(None),
-        blocks: Capability::from(blocks),
+        blocks: blocks(),
         stateproofs: Capability::from(Some(oldest)),
     })
 }

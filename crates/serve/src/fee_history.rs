@@ -11,7 +11,7 @@ use crate::block_choice::BlockChoice;
 use crate::block_methods::{numbered, tip};
 use crate::call::{Answer, Call, Method, answer, long};
 use crate::chain_methods::{blob_fee, next_base_fee};
-use crate::params::quantity;
+use crate::hex;
 use crate::rpc_error::RpcError;
 
 pub(crate) const METHODS: &[Method] = &[long("eth_feeHistory", 3, fee_history)];
@@ -60,7 +60,7 @@ fn block_count(call: &Call<'_>) -> Result<u64, RpcError> {
     let text: String = call.params.required(0)?;
     match text.parse() {
         Ok(count) => Ok(count),
-        Err(_) => quantity(&text).map_err(|why| crate::params::invalid(0, why)),
+        Err(_) => hex::parse(&text).map_err(|why| crate::params::invalid(0, why)),
     }
 }
 
@@ -157,7 +157,7 @@ fn rewards(call: &Call<'_>, header: &Header, percentiles: &[f64]) -> Result<Vec<
         return Ok(vec![0; percentiles.len()]);
     }
     if std::time::Instant::now() > call.deadline {
-        return Err(RpcError::limit(
+        return Err(RpcError::timed_out(
             "rewards take too long: ask for fewer blocks",
         ));
     }

@@ -6,7 +6,7 @@ use std::io;
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -14,30 +14,27 @@ use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use jsonrpsee::RpcModule;
-use jsonrpsee::core::middleware::RpcServiceBuilder;
-use jsonrpsee::server::http::call_with_service_builder;
-use jsonrpsee::server::{
-    BatchRequestConfig, ConnectionState, HttpBody, Methods, ServerConfig, ServerHandle, StopHandle,
-    http::response::ok_response, stop_channel,
-};
+use jsonrpsee::server::http::is_json;
+use serde::Serialize;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tower::Service;
 use tower::ServiceExt as _;
 use tower_http::cors::{AllowOrigin, Cors, CorsLayer};
 
-use crate::batch::{self, Counted, FEW, NoRoom};
+use crate::batch::{self, FEW};
 use crate::limits::{Access, Limits};
 use crate::memory::{Memory, Room, Use};
 use crate::methods::Shared;
+use crate::requests::{self, Reply, Requests};
 
 /// How many times as long as a call all calls of a batch may take together.
 const BATCH: u32 = 6;
 
-/// How often a request is in memory while it is answered: as it was read, as jsonrpsee reads it, and
-/// the parameters once in a call and once more where it runs.
+/// How often a request is in memory while it is answered: as it was read, in a buffer that may have
+/// twice its length, and the parameters once in a call and once more where it runs.
 const COPIES: usize = 4;
 
 /// Bytes of an answer that are handed to the connection at a time.
@@ -46,10 +43,8 @@ const PIECE: usize = 16 << 10;
 /// What every request needs.
 struct Inner {
     shared: Arc<Shared>,
-    methods: Methods,
-    config: ServerConfig,
+    requests: Requests,
     request_bytes: usize,
-    answer_bytes: usize,
     /// The most calls of a batch.
     most_calls: usize,
     patience: Duration,
@@ -58,12 +53,6 @@ struct Inner {
     memory: Memory,
     /// How many batches of more than a few calls are answered at a time.
     batches: Semaphore,
-    /// jsonrpsee wants a permit for each request; connections are counted elsewhere.
-    permits: Arc<Semaphore>,
-    stop: StopHandle,
-    /// Nothing is stopped by it, but it must be there.
-    _stop: ServerHandle,
-    requests: AtomicU32,
     hosts: Vec<String>,
     origins: Vec<String>,
     metrics: fn() -> String,
@@ -81,28 +70,20 @@ impl HttpService {
         access: &Access,
         metrics: fn() -> String,
     ) -> Self {
-        let (stop, handle) = stop_channel();
-        let config = ServerConfig::builder()
-            .http_only()
-            .max_request_body_size(limits.request_bytes)
-            .max_response_body_size(limits.answer_bytes)
-            .set_batch_request_config(BatchRequestConfig::Limit(limits.batch))
-            .build();
+        let memory = Memory::new(limits.large_bytes as usize);
         let inner = Inner {
             shared: Arc::clone(shared),
-            methods: module.into(),
-            config,
+            requests: Requests {
+                methods: module.into(),
+                memory: memory.clone(),
+                most_bytes: limits.answer_bytes as usize,
+            },
             request_bytes: limits.request_bytes as usize,
-            answer_bytes: limits.answer_bytes as usize,
             most_calls: limits.batch as usize,
             patience: limits.patience,
             time: limits.calls.time.saturating_mul(BATCH),
-            memory: Memory::new(limits.large_bytes as usize),
+            memory,
             batches: Semaphore::new((limits.heavy_calls / 2).max(1)),
-            permits: Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)),
-            stop,
-            _stop: handle,
-            requests: AtomicU32::new(0),
             hosts: access
                 .hosts
                 .iter()
@@ -155,6 +136,21 @@ impl Service<Request<Incoming>> for HttpService {
             cors.oneshot(request).await
         })
     }
+}
+
+/// The form of answers.
+const JSON: &str = "application/json";
+
+/// What `/health` says.
+#[derive(Serialize)]
+struct Health {
+    status: &'static str,
+    /// The latest block whose state is served.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    block: Option<u64>,
+    /// Why later blocks are not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
 }
 
 /// Answers requests of those who may ask.
@@ -236,23 +232,41 @@ impl Inner {
         }
     }
 
-    /// Whether states can be read.
+    /// Whether states can be read, the writer's latest included.
     fn health(&self) -> Response<Held> {
-        match self.shared.context.snapshots.at_hand() {
-            Some(state) => match state.reader().meta() {
-                Some(meta) => plain(
-                    StatusCode::OK,
-                    format!("{{\"status\":\"ok\",\"block\":{}}}\n", meta.block_number),
-                ),
-                None => plain(StatusCode::SERVICE_UNAVAILABLE, "{\"status\":\"empty\"}\n"),
+        let snapshots = &self.shared.context.snapshots;
+        // A writer at work gives a state after its next commit.
+        let state = snapshots.at_hand();
+        let meta = state.as_ref().map(|state| state.reader().meta());
+        let error = snapshots.fault();
+        let health = Health {
+            status: match (meta, &error) {
+                (Some(None), _) => "empty",
+                (_, Some(_)) => "stale",
+                (_, None) => "ok",
             },
-            // A writer at work gives one after its next commit.
-            None => plain(StatusCode::OK, "{\"status\":\"ok\"}\n"),
-        }
+            block: meta.flatten().map(|meta| meta.block_number),
+            error,
+        };
+        let code = match health.status {
+            "ok" => StatusCode::OK,
+            _ => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        let body = serde_json::to_string(&health).unwrap_or_default();
+        let mut response = plain(code, body + "\n");
+        let form = HeaderValue::from_static(JSON);
+        response.headers_mut().insert(CONTENT_TYPE, form);
+        response
     }
 
     async fn call(&self, request: Request<Incoming>) -> Response<Held> {
         let (parts, body) = request.into_parts();
+        if !is_json(parts.headers.get(CONTENT_TYPE)) {
+            return plain(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "the Content-Type of a request is application/json\n",
+            );
+        }
         let claimed = parts.headers.get(CONTENT_LENGTH);
         let claimed = claimed.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
         if claimed.is_some_and(|claimed| claimed > self.request_bytes as u64) {
@@ -271,7 +285,7 @@ impl Inner {
         let most = self.most_calls;
         let calls = batch::calls(&bytes, most).unwrap_or(1);
         if calls > most {
-            return self.hold(ok_response(batch::too_many(most))).await;
+            return self.hold(requests::too_many(&bytes, most), None);
         }
         // The calls of a batch take memory as soon as they are read: before that it waits.
         let _turn = match calls > FEW {
@@ -281,12 +295,12 @@ impl Inner {
             },
             false => None,
         };
-        let request = Request::from_parts(parts, Full::new(bytes));
-        let response = tokio::time::timeout(self.time, self.answered(request)).await;
-        drop(room);
-        match response {
-            Ok(Some(response)) => self.hold(response).await,
-            Ok(None) => self.busy(),
+        let answered = tokio::time::timeout(self.time, self.requests.answer(&bytes)).await;
+        drop((bytes, room));
+        match answered {
+            Ok(Reply::Json(text, room)) => self.hold(text, room),
+            Ok(Reply::Nothing) => json_response(Held::default()),
+            Ok(Reply::NoRoom) => self.busy(),
             Err(_) => plain(
                 StatusCode::GATEWAY_TIMEOUT,
                 "the calls of this batch take too long together: send fewer\n",
@@ -298,25 +312,6 @@ impl Inner {
     async fn turn(&self) -> Option<SemaphorePermit<'_>> {
         let turn = tokio::time::timeout(self.shared.context.limits.time, self.batches.acquire());
         turn.await.ok()?.ok()
-    }
-
-    async fn answered(&self, request: Request<Full<Bytes>>) -> Option<Response<HttpBody>> {
-        let permit = Arc::clone(&self.permits).try_acquire_owned().ok()?;
-        let number = self.requests.fetch_add(1, Ordering::Relaxed);
-        let (memory, most) = (&self.memory, self.answer_bytes);
-        let counted = RpcServiceBuilder::new().layer_fn(|service| Counted {
-            service,
-            memory: memory.clone(),
-            most,
-        });
-        let answered = call_with_service_builder(
-            request,
-            self.config.clone(),
-            ConnectionState::new(self.stop.clone(), number, permit),
-            self.methods.clone(),
-            counted,
-        );
-        Some(answered.await)
     }
 
     /// Reads a body, and takes room for it as it grows.
@@ -341,31 +336,22 @@ impl Inner {
     }
 
     /// Keeps the room of an answer until the client has it.
-    async fn hold(&self, response: Response<HttpBody>) -> Response<Held> {
-        let (mut parts, body) = response.into_parts();
-        if parts.extensions.get::<NoRoom>().is_some() {
-            return self.busy();
-        }
-        let Ok(bytes) = body.collect().await else {
-            return self.busy();
-        };
-        let bytes = bytes.to_bytes();
-        let room = match parts.extensions.remove::<Arc<Room>>() {
+    fn hold(&self, text: String, room: Option<Room>) -> Response<Held> {
+        let room = match room {
             Some(room) => room,
             None => {
                 let mut room = self.memory.room(Use::Call);
-                if !room.grow_to(bytes.len()) {
+                if !room.grow_to(text.len()) {
                     return self.busy();
                 }
-                Arc::new(room)
+                room
             }
         };
-        let held = Held {
-            bytes,
+        json_response(Held {
+            bytes: text.into(),
             until: Some(Instant::now() + self.patience),
             _room: Some(room),
-        };
-        Response::from_parts(parts, held)
+        })
     }
 
     fn too_large(&self) -> Response<Held> {
@@ -390,6 +376,13 @@ enum Unread {
     Broken,
 }
 
+fn json_response(held: Held) -> Response<Held> {
+    let mut response = Response::new(held);
+    let form = HeaderValue::from_static(JSON);
+    response.headers_mut().insert(CONTENT_TYPE, form);
+    response
+}
+
 fn plain(status: StatusCode, text: impl Into<String>) -> Response<Held> {
     let text: String = text.into();
     let mut response = Response::new(Held {
@@ -411,7 +404,7 @@ pub(crate) struct Held {
     bytes: Bytes,
     /// When the client must have read all but the last piece.
     until: Option<Instant>,
-    _room: Option<Arc<Room>>,
+    _room: Option<Room>,
 }
 
 impl Body for Held {

@@ -9,7 +9,7 @@
 //! server        connections: how many, how long, how much
 //! http_service  requests: hosts, origins, bodies; /health, /metrics
 //! memory        the room that all large requests and answers share
-//! batch         batches, within that room
+//! requests      calls and batches read, and answers written, within that room
 //! methods       jsonrpsee's table; light calls on the spot, heavy ones on threads of their own, some at a time
 //! *_methods     parameters in, answers out
 //! snapshots     the latest state: one of a database at rest, or each version of a writer in this process
@@ -19,9 +19,11 @@
 //! A server at rest holds none of a writer's, so that nothing is kept from pruning for longer than
 //! the longest call.
 //!
-//! `jsonrpsee` reads calls and batches. Its own loop over connections has no limit on the time that
-//! a client takes, nor on the memory of all requests together, so that the loop is this crate's. So
-//! is the loop over the calls of a batch, because jsonrpsee's does not count the answers it gathers.
+//! `jsonrpsee` keeps the table of methods, runs them and writes their results. Its own loop over
+//! connections has no limit on the time that a client takes, nor on the memory of all requests
+//! together, so that the loop is this crate's. So is the loop over the calls of a batch, because
+//! jsonrpsee's does not count the answers that it gathers; and the reading of requests, because
+//! jsonrpsee answers no call whose id is negative or a fraction.
 #![forbid(unsafe_code)]
 
 mod account_range;
@@ -31,12 +33,15 @@ mod block_files;
 mod block_hashes;
 mod block_methods;
 mod call;
+mod call_fields;
 mod call_methods;
 mod chain_methods;
 mod context;
 mod fee_history;
 mod figures;
 mod fork_config;
+mod gas_price;
+mod hex;
 mod http_service;
 mod limits;
 mod memory;
@@ -44,6 +49,7 @@ mod methods;
 mod overrides;
 mod paced;
 mod params;
+mod requests;
 mod rpc_error;
 mod server;
 mod snapshots;

@@ -8,16 +8,17 @@ use jsonrpsee::types::ErrorObjectOwned;
 use serde_json::value::RawValue;
 use tokio::sync::{AcquireError, Semaphore};
 
-use arbor_state::StateSnapshot;
+use arbor_database::kept_blocks;
+use arbor_state::{Head, StateSnapshot};
 
 use crate::call::{Answer, Call, Method, Weight};
 use crate::context::Context;
 use crate::figures::Figures;
 use crate::params::Params;
-use crate::rpc_error::RpcError;
+use crate::rpc_error::{Gone, RpcError};
 use crate::{
-    account_range, block_methods, call_methods, chain_methods, fee_history, state_methods,
-    witness_methods,
+    account_range, block_methods, call_methods, chain_methods, fee_history, gas_price,
+    state_methods, witness_methods,
 };
 
 /// All methods.
@@ -29,6 +30,7 @@ pub(crate) fn table() -> impl Iterator<Item = &'static Method> {
         call_methods::METHODS,
         block_methods::METHODS,
         fee_history::METHODS,
+        gas_price::METHODS,
         witness_methods::METHODS,
     ]
     .into_iter()
@@ -75,7 +77,7 @@ async fn run(
         error,
         "answered"
     );
-    answer.map_err(ErrorObjectOwned::from)
+    answer.map_err(RpcError::into_object)
 }
 
 async fn answer(
@@ -88,7 +90,7 @@ async fn answer(
     let deadline = begun + context.limits.time;
     let at_hand = context.snapshots.at_hand();
     if let (Weight::Light, Some(snapshot)) = (method.weight, &at_hand) {
-        return on(context, method, params.as_deref(), snapshot, deadline);
+        return on_latest(context, method, params.as_deref(), snapshot, deadline);
     }
     let room = async {
         let long = match method.weight {
@@ -99,7 +101,7 @@ async fn answer(
     };
     let room = tokio::time::timeout_at(deadline.into(), room).await;
     let Ok(Ok(room)) = room else {
-        return Err(RpcError::limit("the server is busy: try again"));
+        return Err(RpcError::busy("the server is busy: try again"));
     };
     let shared = Arc::clone(shared);
     let work = move || {
@@ -111,7 +113,7 @@ async fn answer(
                 .wait(deadline)
                 .map_err(|error| RpcError::server(error.to_string()))?,
         };
-        on(context, method, params.as_deref(), &snapshot, deadline)
+        on_latest(context, method, params.as_deref(), &snapshot, deadline)
     };
     // Also if the client goes meanwhile, the thread is taken until the call ends. Else its room is
     // free only when the answer is fetched, so that answers do not pile up.
@@ -122,6 +124,32 @@ async fn answer(
             tracing::error!(method = method.name, %error, "a call ended with a panic");
             Err(RpcError::server("internal error"))
         }
+    }
+}
+
+/// Answers a call from the latest state; or from one that was the latest a moment ago, if that has
+/// the block and the latest one has it no longer.
+fn on_latest(
+    context: &Context,
+    method: &Method,
+    params: Option<&str>,
+    snapshot: &StateSnapshot,
+    deadline: Instant,
+) -> Answer {
+    let answer = on(context, method, params, snapshot, deadline);
+    let Some(gone) = answer.as_ref().err().and_then(RpcError::gone) else {
+        return answer;
+    };
+    let has_block = |head: Head<'_>| match gone {
+        Gone::NotKept(number) => {
+            kept_blocks(head).is_ok_and(|(oldest, newest)| (oldest..=newest).contains(&number))
+        }
+        // Not each unknown hash is worth a search among all blocks again.
+        Gone::Unknown(hash) => head.meta().is_some_and(|meta| meta.block_hash == hash),
+    };
+    match context.snapshots.earlier(&has_block) {
+        Some(earlier) => on(context, method, params, &earlier, deadline).or(answer),
+        None => answer,
     }
 }
 
@@ -148,7 +176,7 @@ fn on(
     match answer {
         // Whatever the error says: reading has ended.
         Err(_) if method.weight != Weight::Light && Instant::now() > deadline => {
-            Err(RpcError::limit("the call did not end in time"))
+            Err(RpcError::timed_out("the call did not end in time"))
         }
         answer => answer,
     }

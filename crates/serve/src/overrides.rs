@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use alloy_primitives::{Address, B256, Bytes, U64, U256};
+use alloy_primitives::{Address, B256, Bytes, U256};
 use arbor_database::{AccountOverride, BlockOverride, Overrides};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
+use crate::hex::{Hex, optional};
 use crate::params::{Params, invalid};
 use crate::rpc_error::RpcError;
 
@@ -13,42 +15,67 @@ use crate::rpc_error::RpcError;
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct AccountFields {
-    nonce: Option<U64>,
+    #[serde(default, deserialize_with = "optional")]
+    nonce: Option<u64>,
+    #[serde(default, deserialize_with = "optional")]
     balance: Option<U256>,
+    #[serde(default, deserialize_with = "optional")]
     code: Option<Bytes>,
-    state: Option<BTreeMap<B256, B256>>,
-    state_diff: Option<BTreeMap<B256, B256>>,
+    state: Option<BTreeMap<Hex<B256>, Hex<B256>>>,
+    state_diff: Option<BTreeMap<Hex<B256>, Hex<B256>>>,
 }
 
 /// Changes of the block, by the names of go-ethereum.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct BlockFields {
-    number: Option<U64>,
-    time: Option<U64>,
-    gas_limit: Option<U64>,
+    #[serde(default, deserialize_with = "optional")]
+    number: Option<u64>,
+    #[serde(default, deserialize_with = "optional")]
+    difficulty: Option<U256>,
+    #[serde(default, deserialize_with = "optional")]
+    time: Option<u64>,
+    #[serde(default, deserialize_with = "optional")]
+    gas_limit: Option<u64>,
+    #[serde(default, deserialize_with = "optional")]
     fee_recipient: Option<Address>,
+    #[serde(default, deserialize_with = "optional")]
     prev_randao: Option<B256>,
-    base_fee_per_gas: Option<U64>,
+    #[serde(default, deserialize_with = "optional")]
+    base_fee_per_gas: Option<u64>,
+    #[serde(default, deserialize_with = "optional")]
+    blob_base_fee: Option<u128>,
+    beacon_root: Option<IgnoredAny>,
+    withdrawals: Option<IgnoredAny>,
 }
 
 /// Reads the changes that the third and fourth parameter describe, if they are there.
 pub(crate) fn read(params: &Params<'_>) -> Result<Overrides, RpcError> {
-    let accounts: Option<BTreeMap<Address, AccountFields>> = params.optional(2)?;
+    let accounts: Option<BTreeMap<Hex<Address>, AccountFields>> = params.optional(2)?;
     let block: BlockFields = params.optional(3)?.unwrap_or_default();
+    let unsupported = [
+        ("beaconRoot", block.beacon_root.is_some()),
+        ("withdrawals", block.withdrawals.is_some()),
+    ];
+    if let Some((name, _)) = unsupported.iter().find(|(_, is_given)| *is_given) {
+        return Err(RpcError::server(format!(
+            "block override {name:?} is not supported for this RPC method"
+        )));
+    }
     let accounts = accounts.unwrap_or_default().into_iter();
-    let number = |field: Option<U64>| field.map(|field| field.to::<u64>());
     Ok(Overrides {
         accounts: accounts
-            .map(|(address, fields)| Ok((address, account(address, fields)?)))
+            .map(|(Hex(address), fields)| Ok((address, account(address, fields)?)))
             .collect::<Result<_, RpcError>>()?,
         block: BlockOverride {
-            number: number(block.number),
-            time: number(block.time),
-            gas_limit: number(block.gas_limit),
+            number: block.number,
+            difficulty: block.difficulty,
+            time: block.time,
+            gas_limit: block.gas_limit,
             fee_recipient: block.fee_recipient,
             prev_randao: block.prev_randao,
-            base_fee: number(block.base_fee_per_gas),
+            base_fee: block.base_fee_per_gas,
+            blob_base_fee: block.blob_base_fee,
         },
     })
 }
@@ -60,14 +87,14 @@ fn account(address: Address, fields: AccountFields) -> Result<AccountOverride, R
             format!("account {address:#x} has both 'state' and 'stateDiff'"),
         ));
     }
-    let slots = |slots: BTreeMap<B256, B256>| {
+    let slots = |slots: BTreeMap<Hex<B256>, Hex<B256>>| {
         let slots = slots.into_iter();
         slots
-            .map(|(slot, value)| (slot.into(), value.into()))
+            .map(|(Hex(slot), Hex(value))| (slot.into(), value.into()))
             .collect()
     };
     Ok(AccountOverride {
-        nonce: fields.nonce.map(|nonce| nonce.to()),
+        nonce: fields.nonce,
         balance: fields.balance,
         code: fields.code,
         state: fields.state.map(slots),

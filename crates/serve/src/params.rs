@@ -6,6 +6,7 @@ use serde::de::{DeserializeOwned, IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
+use crate::hex::{FromHex, Hex};
 use crate::rpc_error::RpcError;
 
 /// The most parameters that a method here takes, and some more.
@@ -71,51 +72,28 @@ impl<'a> Params<'a> {
             .transpose()
     }
 
-    /// Reads a number as `0x` and hexadecimal digits without leading zeros.
-    pub(crate) fn quantity(&self, index: usize) -> Result<u64, RpcError> {
-        let text: String = self.required(index)?;
-        quantity(&text).map_err(|why| invalid(index, why))
+    /// Reads a parameter that must be there, and is written as `0x` and hexadecimal digits.
+    pub(crate) fn hex<T: FromHex>(&self, index: usize) -> Result<T, RpcError> {
+        let Hex(value) = self.required(index)?;
+        Ok(value)
     }
 }
 
 fn read<T: DeserializeOwned>(index: usize, value: &RawValue) -> Result<T, RpcError> {
-    let text = value.get();
-    serde_json::from_str(text).map_err(|error| {
-        // What go-ethereum says of text that is to be hexadecimal.
-        let hex = text
-            .strip_prefix('"')
-            .and_then(|rest| rest.strip_suffix('"'));
-        let why = match hex {
-            Some("") => "empty hex string".to_owned(),
-            Some(hex) if !hex.starts_with("0x") && !hex.starts_with("0X") => {
-                "hex string without 0x prefix".to_owned()
-            }
-            _ => error.to_string(),
+    serde_json::from_str(value.get()).map_err(|error| {
+        let (why, place) = (error.to_string(), format!(" at line {}", error.line()));
+        // In a single value there is nothing to point at.
+        let why = match value.get().starts_with(['[', '{']) {
+            true => &why[..],
+            false => why.rsplit_once(&place).map_or(&why[..], |(why, _)| why),
         };
-        invalid(index, &why)
+        invalid(index, why)
     })
 }
 
 /// The error of a parameter, with its place.
 pub(crate) fn invalid(index: usize, why: impl fmt::Display) -> RpcError {
     RpcError::params(format!("invalid argument {index}: {why}"))
-}
-
-/// Reads a number, and says what is wrong with it in go-ethereum's words.
-pub(crate) fn quantity(text: &str) -> Result<u64, &'static str> {
-    let digits = text
-        .strip_prefix("0x")
-        .or_else(|| text.strip_prefix("0X"))
-        .ok_or(match text {
-            "" => "empty hex string",
-            _ => "hex string without 0x prefix",
-        })?;
-    match digits.as_bytes() {
-        [] => Err("hex string \"0x\""),
-        [b'0', _, ..] => Err("hex number with leading zero digits"),
-        _ if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) => Err("invalid hex string"),
-        _ => u64::from_str_radix(digits, 16).map_err(|_| "hex number > 64 bits"),
-    }
 }
 
 /// The begin of a list, so that a long one takes no memory.
@@ -171,23 +149,6 @@ mod tests {
         let many = format!("[{}1]", "1,".repeat(100_000));
         for wrong in ["{}", "7", "[1", "[1,]", &many] {
             assert!(read(wrong).is_err(), "{wrong:.20}");
-        }
-    }
-
-    #[test]
-    fn numbers_are_hexadecimal_without_leading_zeros() {
-        assert_eq!(quantity("0x0"), Ok(0));
-        assert_eq!(quantity("0xffffffffffffffff"), Ok(u64::MAX));
-        for wrong in [
-            "",
-            "2",
-            "0x",
-            "0x01",
-            "0xg",
-            "0x10000000000000000",
-            "latest",
-        ] {
-            assert!(quantity(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -1,17 +1,29 @@
 //! Errors as JSON-RPC writes them.
 
-use alloy_primitives::{Bytes, U256};
-use arbor_chain::executor::{CallError, HaltReason, InvalidTransaction};
+use alloy_primitives::{B256, Bytes, U256};
+use arbor_chain::executor::{Call, CallError, HaltReason, InvalidTransaction};
 use arbor_database::BlockStateError;
 use jsonrpsee::types::{ErrorObject, ErrorObjectOwned};
 use serde_json::{Value, json};
 
+/// A body that is no JSON (JSON-RPC 2.0, section 5.1).
+const PARSE: i32 = -32700;
+/// JSON that is no request (JSON-RPC 2.0, section 5.1).
+const INVALID_REQUEST: i32 = -32600;
+/// A method that there is not (JSON-RPC 2.0, section 5.1).
+const UNKNOWN_METHOD: i32 = -32601;
 /// Parameters that are missing or malformed (JSON-RPC 2.0, section 5.1).
 const INVALID_PARAMS: i32 = -32602;
+/// A call that did not end in time, as go-ethereum numbers it.
+const TIMED_OUT: i32 = -32002;
+/// An answer with more bytes than it may have, as go-ethereum numbers it.
+const TOO_LARGE: i32 = -32003;
+/// More things than one call may ask for, as go-ethereum numbers it.
+const CLIENT_LIMIT: i32 = -38026;
 /// Whatever else keeps a call from its answer, as go-ethereum numbers it.
 const SERVER: i32 = -32000;
-/// More than a limit of this server (EIP-1474).
-const LIMIT: i32 = -32005;
+/// The server has no room for the call at the moment (EIP-1474, "limit exceeded").
+const BUSY: i32 = -32005;
 /// A call that reverted, as go-ethereum numbers it.
 const REVERTED: i32 = 3;
 /// History that is not kept (execution-apis, "pruned history unavailable").
@@ -23,6 +35,17 @@ pub(crate) struct RpcError {
     code: i32,
     message: String,
     data: Option<Value>,
+    /// The block that the call is about, if the latest state has it no longer.
+    gone: Option<Gone>,
+}
+
+/// A block that the latest state has no longer, or never had.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Gone {
+    /// The state after this block is not kept.
+    NotKept(u64),
+    /// No block has this hash.
+    Unknown(B256),
 }
 
 impl RpcError {
@@ -31,7 +54,24 @@ impl RpcError {
             code,
             message: message.into(),
             data: None,
+            gone: None,
         }
+    }
+
+    /// The body of a request is no JSON.
+    pub(crate) fn unreadable() -> Self {
+        Self::new(PARSE, "parse error")
+    }
+
+    /// The JSON of a request is no call.
+    pub(crate) fn request(message: impl Into<String>) -> Self {
+        Self::new(INVALID_REQUEST, message)
+    }
+
+    /// There is no such method.
+    pub(crate) fn unknown_method(name: &str) -> Self {
+        let message = format!("the method {name} does not exist/is not available");
+        Self::new(UNKNOWN_METHOD, message)
     }
 
     /// A parameter is at fault.
@@ -44,9 +84,37 @@ impl RpcError {
         Self::new(SERVER, message)
     }
 
-    /// The client asks for more than the server gives.
+    /// The client asks for more than one call may give.
     pub(crate) fn limit(message: impl Into<String>) -> Self {
-        Self::new(LIMIT, message)
+        Self::new(CLIENT_LIMIT, message)
+    }
+
+    /// Other calls take all threads, or the EVM's memory.
+    pub(crate) fn busy(message: impl Into<String>) -> Self {
+        Self::new(BUSY, message)
+    }
+
+    /// The call takes longer than it may.
+    pub(crate) fn timed_out(message: impl Into<String>) -> Self {
+        Self::new(TIMED_OUT, message)
+    }
+
+    /// The answer has more bytes than it may have.
+    pub(crate) fn too_large() -> Self {
+        Self::new(TOO_LARGE, "response too large")
+    }
+
+    /// No block has this hash.
+    pub(crate) fn unknown_hash(hash: B256) -> Self {
+        Self {
+            gone: Some(Gone::Unknown(hash)),
+            ..Self::server("header for hash not found")
+        }
+    }
+
+    /// The block that the call is about, if the latest state has it no longer.
+    pub(crate) const fn gone(&self) -> Option<Gone> {
+        self.gone
     }
 
     /// The code, for figures.
@@ -71,21 +139,14 @@ impl RpcError {
         Self::server(halt_message(reason))
     }
 
-    /// A call broke a rule before it ran.
-    pub(crate) fn rejected(why: &InvalidTransaction, gas: u64) -> Self {
-        Self::server(format!(
-            "err: {} (supplied gas {gas})",
-            rejected_message(why)
-        ))
-    }
-
     /// A block that the database has no state of.
-    fn not_kept(message: String, oldest: u64, newest: u64) -> Self {
+    fn not_kept(message: String, number: u64, oldest: u64, newest: u64) -> Self {
         Self {
             data: Some(json!({
                 "oldestBlock": format!("{oldest:#x}"),
                 "newestBlock": format!("{newest:#x}"),
             })),
+            gone: Some(Gone::NotKept(number)),
             ..Self::new(NOT_KEPT, message)
         }
     }
@@ -95,18 +156,22 @@ impl From<BlockStateError> for RpcError {
     fn from(error: BlockStateError) -> Self {
         let message = error.to_string();
         match error {
-            BlockStateError::NotKept { oldest, newest, .. } => {
-                Self::not_kept(message, oldest, newest)
-            }
-            BlockStateError::Call(CallError::Late | CallError::Memory) => Self::limit(message),
+            BlockStateError::NotKept {
+                number,
+                oldest,
+                newest,
+            } => Self::not_kept(message, number, oldest, newest),
+            BlockStateError::Call(CallError::Late) => Self::timed_out(message),
+            BlockStateError::Call(CallError::Memory) => Self::busy(message),
             _ => Self::server(message),
         }
     }
 }
 
-impl From<RpcError> for ErrorObjectOwned {
-    fn from(error: RpcError) -> Self {
-        ErrorObject::owned(error.code, error.message, error.data)
+impl RpcError {
+    /// Returns the error as it is written.
+    pub(crate) fn into_object(self) -> ErrorObjectOwned {
+        ErrorObject::owned(self.code, self.message, self.data)
     }
 }
 
@@ -170,15 +235,30 @@ pub(crate) fn halt_message(reason: &HaltReason) -> String {
         }
         HaltReason::OutOfFunds => "insufficient balance for transfer".into(),
         HaltReason::CallTooDeep => "max call depth exceeded".into(),
+        HaltReason::StackOverflow => "stack limit reached 1024 (1023)".into(),
         other => other.to_string(),
     }
 }
 
-/// Returns why a call was rejected, in go-ethereum's words where it has them.
-fn rejected_message(why: &InvalidTransaction) -> String {
+/// Returns why a call was rejected in a block of this base fee, in go-ethereum's words where it has
+/// them.
+pub(crate) fn rejected_message(
+    why: &InvalidTransaction,
+    call: &Call,
+    base_fee: Option<u64>,
+) -> String {
+    let from = call.from.to_checksum(None);
+    let (fee, tip) = (call.fee, call.priority_fee.unwrap_or(call.fee));
     match why {
         InvalidTransaction::LackOfFundForMaxFee { fee, balance } => {
-            format!("insufficient funds for gas * price + value: have {balance} want {fee}")
+            format!(
+                "insufficient funds for gas * price + value: address {from} have {balance} want {fee}"
+            )
+        }
+        InvalidTransaction::OverflowPaymentInTransaction => {
+            format!(
+                "insufficient funds for gas * price + value: address {from} required balance exceeds 256 bits"
+            )
         }
         InvalidTransaction::CallGasCostMoreThanGasLimit {
             initial_gas,
@@ -191,11 +271,33 @@ fn rejected_message(why: &InvalidTransaction) -> String {
             format!("insufficient gas for floor data gas cost: have {gas_limit}, want {gas_floor}")
         }
         InvalidTransaction::GasPriceLessThanBasefee => {
-            "max fee per gas less than block base fee".into()
+            let base_fee = base_fee.unwrap_or(0);
+            format!(
+                "max fee per gas less than block base fee: address {from}, maxFeePerGas: {fee}, baseFee: {base_fee}"
+            )
         }
-        InvalidTransaction::PriorityFeeGreaterThanMaxFee => {
-            "max priority fee per gas higher than max fee per gas".into()
+        InvalidTransaction::PriorityFeeGreaterThanMaxFee => format!(
+            "max priority fee per gas higher than max fee per gas: address {from}, maxPriorityFeePerGas: {tip}, maxFeePerGas: {fee}"
+        ),
+        InvalidTransaction::BlobGasPriceGreaterThanMax {
+            block_blob_gas_price,
+            tx_max_fee_per_blob_gas,
+        } => format!(
+            "max fee per blob gas less than block blob gas fee: address {from} blobGasFeeCap: {tx_max_fee_per_blob_gas}, blobBaseFee: {block_blob_gas_price}"
+        ),
+        InvalidTransaction::Eip4844NotSupported => {
+            format!("transaction type not supported: blob tx (sender {from})")
         }
+        InvalidTransaction::Eip7702NotSupported => {
+            format!("transaction type not supported: setcode tx (sender {from})")
+        }
+        InvalidTransaction::EmptyBlobs => "blob transaction missing blob hashes".into(),
+        InvalidTransaction::TooManyBlobs { .. } => "blob transaction has too many blobs".into(),
+        InvalidTransaction::BlobCreateTransaction => "blob transaction of type create".into(),
+        InvalidTransaction::EmptyAuthorizationList => {
+            format!("EIP-7702 transaction with empty auth list (sender {from})")
+        }
+        InvalidTransaction::CreateInitCodeSizeLimit => "max initcode size exceeded".into(),
         other => other.to_string(),
     }
 }

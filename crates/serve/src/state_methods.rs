@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::block_choice::BlockChoice;
 use crate::call::{Answer, Call, Method, answer, heavy, light};
+use crate::hex::Hex;
 use crate::rpc_error::RpcError;
 
 pub(crate) const METHODS: &[Method] = &[
@@ -24,7 +25,7 @@ pub(crate) const METHODS: &[Method] = &[
 
 /// Reads the account that the first parameter names, after the block that another one names.
 fn account(call: &Call<'_>, block: usize) -> Result<Option<Account>, RpcError> {
-    let address: Address = call.params.required(0)?;
+    let address: Address = call.params.hex(0)?;
     let state = BlockChoice::read(&call.params, block)?.state(call.context, call.head)?;
     let account = state.view()?.account(address);
     Ok(account.map_err(BlockStateError::from)?)
@@ -41,7 +42,7 @@ fn transaction_count(call: &Call<'_>) -> Answer {
 }
 
 fn code(call: &Call<'_>) -> Answer {
-    let address: Address = call.params.required(0)?;
+    let address: Address = call.params.hex(0)?;
     let state = BlockChoice::read(&call.params, 1)?.state(call.context, call.head)?;
     let view = state.view()?;
     let read = || match view.account(address)?.map(|account| account.code_hash) {
@@ -52,7 +53,7 @@ fn code(call: &Call<'_>) -> Answer {
 }
 
 fn storage_at(call: &Call<'_>) -> Answer {
-    let address: Address = call.params.required(0)?;
+    let address: Address = call.params.hex(0)?;
     let key: String = call.params.required(1)?;
     let slot = SlotKey::parse(&key)?.slot;
     let state = BlockChoice::read(&call.params, 2)?.state(call.context, call.head)?;
@@ -61,16 +62,18 @@ fn storage_at(call: &Call<'_>) -> Answer {
 }
 
 fn storage_values(call: &Call<'_>) -> Answer {
-    let asked: BTreeMap<Address, Vec<String>> = call.params.required(0)?;
+    let asked: BTreeMap<Hex<Address>, Vec<String>> = call.params.required(0)?;
     let count: usize = asked.values().map(Vec::len).sum();
-    if count == 0 {
-        return Err(RpcError::params("empty request"));
+    let most = call.context.limits.slots;
+    match count {
+        0 => return Err(RpcError::params("empty request")),
+        _ if count > most => return Err(RpcError::limit(format!("too many slots (max {most})"))),
+        _ => {}
     }
-    check_count(count, call)?;
     let state = BlockChoice::read(&call.params, 1)?.state(call.context, call.head)?;
     let view = state.view()?;
     let mut values: BTreeMap<Address, Vec<B256>> = BTreeMap::new();
-    for (address, keys) in asked {
+    for (Hex(address), keys) in asked {
         let values = values.entry(address).or_default();
         for key in keys {
             let value = view.storage(address, SlotKey::parse(&key)?.slot);
@@ -78,14 +81,6 @@ fn storage_values(call: &Call<'_>) -> Answer {
         }
     }
     answer(&values)
-}
-
-fn check_count(count: usize, call: &Call<'_>) -> Result<(), RpcError> {
-    let most = call.context.limits.slots;
-    match count <= most {
-        true => Ok(()),
-        false => Err(RpcError::params(format!("too many slots (max {most})"))),
-    }
 }
 
 /// The key of a slot as a client writes it: at most 32 bytes of hexadecimal digits, with or without
@@ -140,9 +135,14 @@ struct Eip1186Slot<'a> {
 /// Proves an account and slots: by EIP-1186 if the tree is the one that it is about, else in the
 /// tree's own form, with the names of tree and form.
 fn proof(call: &Call<'_>) -> Answer {
-    let address: Address = call.params.required(0)?;
+    let address: Address = call.params.hex(0)?;
     let keys: Vec<String> = call.params.optional(1)?.unwrap_or_default();
-    check_count(keys.len(), call)?;
+    let (count, most) = (keys.len(), call.context.limits.slots);
+    if count > most {
+        return Err(RpcError::params(format!(
+            "too many storage keys requested (max {most}, got {count})"
+        )));
+    }
     let keys = keys.iter().map(|key| SlotKey::parse(key));
     let keys = keys.collect::<Result<Vec<_>, _>>()?;
     let state = BlockChoice::read(&call.params, 2)?.state(call.context, call.head)?;
@@ -171,7 +171,7 @@ fn proof(call: &Call<'_>) -> Answer {
     proof.write_json(&mut json, false).map_err(unwritten)?;
     let mut json: Value = serde_json::from_slice(&json).map_err(unwritten)?;
     if let Some(fields) = json.as_object_mut() {
-        let tree = call.head.tree().kind().name;
+        let tree = call.head.tree().name_of(&*proof);
         fields.insert("tree".to_owned(), tree.into());
     }
     answer(&json)

@@ -1,7 +1,7 @@
 //! `debug_executionWitness`: what a block needs of the state before it.
 
 use arbor_chain::replay::Chain;
-use arbor_chain::witness::{ExecutionWitness, MptWitness, make_witness};
+use arbor_chain::witness::make_witness;
 use arbor_database::BlockState;
 
 use crate::block_choice::BlockChoice;
@@ -34,13 +34,10 @@ fn execution_witness(call: &Call<'_>) -> Answer {
     let executor = chain.rules().executor();
     let of_genesis = Chain::of(chain.genesis());
     let made = make_witness(parent.then()?, of_genesis, &block, executor, false);
-    let mut made = made.map_err(|error| failed(&error))?;
-    // The canonical form is that of Merkle-Patricia.
-    let is_canonical = (made.witness.nodes_mut()).is_some_and(|witness| witness.tree.is_none());
-    if is_canonical {
-        let witness = made.witness.into::<MptWitness>();
-        return answer(&witness.map(ExecutionWitness::canonical));
-    }
+    let mut made = match made.map_err(|error| failed(&error))?.into_canonical() {
+        Ok(canonical) => return answer(&canonical),
+        Err(made) => made,
+    };
     // No header has the root after the block.
     made.witness.complete().map_err(|error| failed(&error))?;
     let json = made.witness.to_json().map_err(|error| failed(&error))?;

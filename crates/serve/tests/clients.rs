@@ -64,6 +64,205 @@ fn batches_and_absent_parameters_are_answered() {
     assert_eq!(nobody, json!({"jsonrpc": "2.0", "id": 1, "result": null}));
 }
 
+/// Calls with negative ids and fractions were taken for notifications.
+#[test]
+fn an_id_is_repeated_as_it_was_written() {
+    let (_chain, served) = served();
+    let server = served.serve(false, Limits::default(), Access::default());
+    let ask = |body: &str| post_with(server.address(), "", body);
+    let id = post(
+        server.address(),
+        r#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}"#,
+    );
+    let id = id["result"].clone();
+    let call = |id: &str| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"eth_chainId"}}"#);
+    let answer = |written: &str| format!(r#"{{"jsonrpc":"2.0","id":{written},"result":{id}}}"#);
+    let wrong =
+        r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"invalid request"}}"#;
+    let ids = [
+        "-1",
+        "1.5",
+        "-0.0",
+        "1e3",
+        "18446744073709551616",
+        r#""a\u0062\"""#,
+        "\"\"",
+        "true",
+        "null",
+    ];
+    for id in ids {
+        assert_eq!(ask(&call(id)), (200, answer(id)));
+    }
+    for id in ["[]", "[1]", "{}", r#"{"a": 1}"#] {
+        assert_eq!(ask(&call(id)), (200, wrong.to_owned()), "{id}");
+    }
+    let notification = r#"{"jsonrpc":"2.0","method":"eth_chainId"}"#;
+    assert_eq!(ask(notification), (200, String::new()));
+    assert_eq!(ask(&format!("[{notification}]")), (200, String::new()));
+    let batch = format!(
+        "[{}, {}, {notification}, {}, 7, []]",
+        call("-1"),
+        call("[]"),
+        call("2.50")
+    );
+    let answers = [&answer("-1"), wrong, &answer("2.50"), wrong, wrong].join(",");
+    assert_eq!(ask(&batch), (200, format!("[{answers}]")));
+}
+
+/// Some had codes of their own, and what was no request was answered with `null`.
+#[test]
+fn what_is_no_request_has_the_code_of_go_ethereum() {
+    let (_chain, served) = served();
+    let limits = Limits {
+        answer_bytes: 10_000,
+        ..Limits::default()
+    };
+    let server = served.serve(false, limits, Access::default());
+    let address = server.address();
+    let error = |body: &str| {
+        let answer = post(address, body);
+        let error = &answer["error"];
+        let message = error["message"].as_str().expect("a message").to_owned();
+        (answer["id"].clone(), code(&answer), message)
+    };
+    for (body, id, code, message) in [
+        ("{", json!(null), -32700, "parse error"),
+        ("", json!(null), -32700, "parse error"),
+        ("[7", json!(null), -32700, "parse error"),
+        ("7", json!(null), -32600, "invalid request"),
+        ("[]", json!(null), -32600, "empty batch"),
+        (
+            r#"{"id":5,"method":"eth_chainId"}"#,
+            json!(5),
+            -32600,
+            "invalid request",
+        ),
+        (
+            r#"{"jsonrpc":"1.0","id":"a","method":"eth_chainId"}"#,
+            json!("a"),
+            -32600,
+            "invalid request",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":5,"method":7}"#,
+            json!(5),
+            -32600,
+            "invalid request",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":5}"#,
+            json!(5),
+            -32600,
+            "invalid request",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":5,"method":"eth_none"}"#,
+            json!(5),
+            -32601,
+            "the method eth_none does not exist/is not available",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":5,"method":"eth_getBalance","params":{}}"#,
+            json!(5),
+            -32602,
+            "non-array args",
+        ),
+    ] {
+        assert_eq!(error(body), (id, code, message.to_owned()), "{body}");
+    }
+    let long = json!({"jsonrpc": "2.0", "id": 1, "method": "m".repeat(2_049)}).to_string();
+    assert_eq!(error(&long).1, -32600);
+
+    // Answers that are too large. A batch has those before.
+    let slots = vec![format!("{:#066x}", 0); 1_000];
+    let nobody = format!("0x{}", "11".repeat(20));
+    let large = json!({"jsonrpc": "2.0", "id": 2, "method": "eth_getStorageValues",
+        "params": [{&nobody: slots}, "latest"]});
+    assert_eq!(error(&large.to_string()).1, -32003);
+    let small = json!({"jsonrpc": "2.0", "id": 1, "method": "eth_chainId"});
+    // Each of these is small enough.
+    let slots = vec![format!("{:#066x}", 0); 100];
+    let half = json!({"jsonrpc": "2.0", "id": 2, "method": "eth_getStorageValues",
+        "params": [{&nobody: slots}, "latest"]});
+    let batch = post(address, &json!([small, half, half, small]).to_string());
+    assert!(batch[0]["result"].is_string(), "{batch}");
+    assert!(batch[1]["result"].is_object(), "{batch}");
+    assert_eq!((code(&batch[2]), code(&batch[3])), (-32003, -32003));
+    let (status, _) = send_as(address, "text/plain", &small.to_string());
+    assert_eq!(status, 415);
+
+    // More slots than a call may ask for.
+    let many = vec![format!("{:#066x}", 0); 1_025];
+    let many_values = json!([{&nobody: &many}, "latest"]);
+    let many_values = call(address, "eth_getStorageValues", &many_values);
+    assert_eq!(many_values["error"]["message"], "too many slots (max 1024)");
+    assert_eq!(code(&many_values), -38026);
+    let many_proofs = call(address, "eth_getProof", &json!([nobody, many, "latest"]));
+    assert_eq!(code(&many_proofs), -32602);
+}
+
+/// Posts a body of this type.
+fn send_as(address: SocketAddr, form: &str, body: &str) -> (u16, String) {
+    let request = format!(
+        "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: {form}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    send(address, request.as_bytes())
+}
+
+/// Numbers of JSON were taken, and addresses without `0x`.
+#[test]
+fn numbers_and_addresses_begin_with_0x() {
+    let (_chain, served) = served();
+    let server = served.serve(false, Limits::default(), Access::default());
+    let bare = "11".repeat(20);
+    let address = format!("0x{bare}");
+    for (method, params) in [
+        ("eth_getBalance", json!([bare])),
+        ("eth_getBalance", json!([address, 3])),
+        ("eth_getBalance", json!([address, {"blockNumber": 3}])),
+        (
+            "eth_getBalance",
+            json!([address, {"blockHash": "11".repeat(32)}]),
+        ),
+        ("eth_getStorageValues", json!([{bare.clone(): ["0x0"]}])),
+        ("eth_call", json!([{"to": bare}])),
+        ("eth_call", json!([{"to": address, "gas": 100_000}])),
+        ("eth_call", json!([{"to": address, "value": 1}])),
+        ("eth_call", json!([{"to": address, "value": "1"}])),
+        ("eth_call", json!([{"to": address, "input": "00"}])),
+        ("eth_call", json!([{"to": address, "nonce": 1}])),
+        (
+            "eth_call",
+            json!([{"to": address, "accessList": [{"address": bare, "storageKeys": []}]}]),
+        ),
+        (
+            "eth_call",
+            json!([{"to": address, "accessList": [{"address": address, "storageKeys": ["0x0"]}]}]),
+        ),
+        (
+            "eth_call",
+            json!([{"to": address}, "latest", {bare.clone(): {}}]),
+        ),
+        (
+            "eth_call",
+            json!([{"to": address}, "latest", {address.clone(): {"balance": 1}}]),
+        ),
+        (
+            "eth_call",
+            json!([{"to": address}, "latest", {}, {"number": 1}]),
+        ),
+        ("debug_accountRange", json!(["latest", "00"])),
+    ] {
+        let answer = call(server.address(), method, &params);
+        assert_eq!(code(&answer), -32602, "{method} {params}: {answer}");
+    }
+    let given =
+        json!([{"to": address, "gas": "0x186a0", "value": "0x0", "nonce": "0x1", "input": "0x"}]);
+    let answer = call(server.address(), "eth_call", &given);
+    assert_eq!(answer["result"], "0x", "{answer}");
+}
+
 #[test]
 fn what_is_no_call_is_answered_too() {
     let (_chain, served) = served();
@@ -179,7 +378,7 @@ fn hostile_clients_harm_nobody() {
     assert_eq!(send(address, claimed.as_bytes()).0, 413);
     let calls = vec![r#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}"#; 1_001];
     let batch = post(address, &format!("[{}]", calls.join(",")));
-    assert_eq!(code(&batch), -32010);
+    assert_eq!((code(&batch[0]), &batch[0]["id"]), (-32600, &json!(1)));
     for open in ["[", "{\"a\":"] {
         let deep = open.repeat(500_000);
         assert_ne!(code(&post(address, &deep)), 0);

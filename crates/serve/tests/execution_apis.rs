@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::support::{Served, post};
+use crate::support::{Served, call, post};
 use arbor_serve::{Access, Limits};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Methods whose cases are left out: receipts, logs, traces and simulations.
 const NOT_SERVED: [&str; 8] = [
@@ -136,4 +136,88 @@ fn answers_are_those_of_go_ethereum() {
         wrong.join("\n")
     );
     println!("{} cases hold; not served: {left_out:?}", files.len());
+}
+
+/// The headers of seven ancestors, among which ommers are looked for, were in the witness too.
+#[test]
+fn a_witness_has_no_header_that_only_ommers_need() {
+    let test = "a_witness_has_no_header_that_only_ommers_need";
+    let Some(chain) = arbor_testdata::whole(test, "data/chains/execution-apis") else {
+        return;
+    };
+    let served = Served::replay("mpt", &chain);
+    let server = served.serve(true, Limits::default(), Access::default());
+    let ask = |method: &str, params: Value| call(server.address(), method, &params);
+    let (mut number, mut with_ommers) = (1, 0);
+    loop {
+        let name = format!("{number:#x}");
+        let ommers = ask("eth_getUncleCountByBlockNumber", json!([name]));
+        if ommers["result"].is_null() {
+            break;
+        }
+        if ommers["result"] != "0x0" {
+            let witness = ask("debug_executionWitness", json!([name]));
+            let headers = witness["result"]["headers"].as_array().expect("a list");
+            assert_eq!(headers.len(), 1, "block {number}");
+            with_ommers += 1;
+        }
+        number += 1;
+    }
+    assert!(with_ommers > 0, "{number} blocks");
+}
+
+/// What geth 1.17.7 answers over this chain, which has all forks up to Osaka.
+#[test]
+fn calls_before_their_fork_and_prices_are_answered_like_go_ethereum() {
+    let test = "calls_before_their_fork_and_prices_are_answered_like_go_ethereum";
+    let Some(chain) = arbor_testdata::whole(test, "data/chains/execution-apis") else {
+        return;
+    };
+    let served = Served::replay("mpt", &chain);
+    let server = served.serve(true, Limits::default(), Access::default());
+    let ask = |method: &str, params: Value| call(server.address(), method, &params);
+    assert_eq!(ask("eth_gasPrice", json!([]))["result"], "0x1b155d7");
+    let tip = ask("eth_maxPriorityFeePerGas", json!([]));
+    assert_eq!(tip["result"], "0xf4240");
+    let with = |name: &str, value: Value| {
+        json!({"from": "0x0c2c51a0990aee1d73c1228de158688341557508",
+            "to": "0x7dcd17433742f4c0ca53122ab541d0ba67fc27df", "gas": "0x186a0", name: value})
+    };
+    let blob = format!("0x01{}", "00".repeat(31));
+    let delegation = json!({"chainId": "0x0", "address": format!("{:#042x}", 1), "nonce": "0x0",
+        "yParity": "0x0", "r": "0x1", "s": "0x1"});
+    let fee = |fee: &str| with("maxFeePerGas", json!(fee));
+    let sender = "sender 0x0c2c51a0990AeE1d73C1228de158688341557508";
+    let early = |of: &str| format!("transaction type not supported: {of} ({sender})");
+    for (fields, block, why) in [
+        (with("blobVersionedHashes", json!([blob])), "0x22", early("blob tx")),
+        (with("authorizationList", json!([delegation])), "0x22", early("setcode tx")),
+        (
+            fee("0x1"),
+            "latest",
+            "max fee per gas less than block base fee: address 0x0c2c51a0990AeE1d73C1228de158688341557508, maxFeePerGas: 1, baseFee: 27399063".to_owned(),
+        ),
+    ] {
+        let refused = ask("eth_call", json!([fields, block]));
+        let wanted = format!("err: {why} (supplied gas 100000)");
+        assert_eq!(refused["error"]["message"], wanted);
+    }
+    let refused = ask(
+        "eth_estimateGas",
+        json!([with("blobVersionedHashes", json!([]))]),
+    );
+    let wanted = "failed with 100000 gas: blob transaction missing blob hashes";
+    assert_eq!(refused["error"]["message"], wanted);
+    for (fields, block) in [
+        (with("blobVersionedHashes", json!([blob])), "latest"),
+        (with("authorizationList", json!([delegation])), "latest"),
+        (fee("0x174876e800"), "0x1a"),
+        (fee("0x174876e800"), "0x20"),
+    ] {
+        let called = ask("eth_call", json!([fields, block]));
+        assert_eq!(called["result"], "0x", "{called}");
+    }
+    let early = ask("eth_createAccessList", json!([fee("0x1"), "0x1"]));
+    let wanted = "maxFeePerGas and maxPriorityFeePerGas are not valid before London is active";
+    assert_eq!(early["error"]["message"], wanted);
 }

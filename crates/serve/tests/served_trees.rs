@@ -60,6 +60,7 @@ fn proofs_of_every_tree_hold_at_every_kept_block() {
                 assert_eq!(proof["tree"], tree.name);
                 assert!(proof["form"].is_string(), "{proof}");
             }
+            let kinds = kinds.only(tree.name).expect("known");
             let proof = kinds.read(proof).expect("a proof");
             let version = Version(number);
             let meta = head.view().meta(version).expect("read").expect("kept");
@@ -230,12 +231,259 @@ fn calls_see_the_state_and_the_block_that_they_ask_for() {
             why.contains("unknown field `movePrecompileToAddress`"),
             "{why}"
         );
-        let why = ask("43", json!({}), json!({"withdrawals": []})).expect_err("it is not taken");
+        let why = ask("43", json!({}), json!({"hash": "0x"})).expect_err("it is not taken");
         assert!(
-            why.starts_with("invalid argument 3: unknown field `withdrawals`"),
+            why.starts_with("invalid argument 3: unknown field `hash`"),
             "{why}"
         );
+        for name in ["withdrawals", "beaconRoot"] {
+            let why = ask("43", json!({}), json!({name: []})).expect_err("it is not taken");
+            let wanted = "is not supported for this RPC method";
+            assert_eq!(why, format!("block override {name:?} {wanted}"));
+        }
+        // No difficulty is seen from the merge on.
+        let difficulty = json!({"difficulty": "0x7", "prevRandao": word(9)});
+        assert_eq!(ask("44", json!({}), difficulty), Ok(U256::from(9)));
     }
+}
+
+/// The price of blob gas was zero in each call that offered none, and could not be changed.
+#[test]
+fn calls_see_the_price_of_blob_gas() {
+    let chain = chain();
+    let served = Served::replay("mpt", chain.path());
+    let server = served.serve(false, Limits::default(), Access::default());
+    let ask = |block: Value| call_under(server.address(), "4a", json!({}), &block);
+    let price = call(server.address(), "eth_blobBaseFee", &json!([]));
+    let price: U256 = serde_json::from_value(price["result"].clone()).expect("a number");
+    assert!(price > U256::ZERO);
+    assert_eq!(ask(json!({})), Ok(price));
+    assert_eq!(ask(json!({"blobBaseFee": "0x7"})), Ok(U256::from(7)));
+    assert_eq!(ask(json!({"blobBaseFee": "0x0"})), Ok(U256::ZERO));
+    // With a fee of zero for blobs, the price is zero.
+    let to = Address::repeat_byte(0x77);
+    let code = json!({to.to_string(): {"code": "0x4a5f5260205ff3"}});
+    let free = json!([{"to": to, "maxFeePerBlobGas": "0x0"}, "0x3", code]);
+    let free = call(server.address(), "eth_call", &free);
+    assert_eq!(free["result"], json!(B256::ZERO), "{free}");
+}
+
+/// A call in a block of a higher number was given the hashes of blocks after its state, or failed.
+#[test]
+fn a_call_sees_no_hash_of_a_block_after_its_state() {
+    let chain = chain();
+    let served = Served::replay("mpt", chain.path());
+    let server = served.serve(false, Limits::default(), Access::default());
+    let hash = |number: u64, block: Value| {
+        let code = format!("61{number:04x}40");
+        call_under(server.address(), &code, json!({}), &block)
+    };
+    let head = served.snapshot.reader();
+    let meta = head.view().meta(Version(2)).expect("read").expect("kept");
+    let of_2 = U256::from_be_bytes(meta.block_hash);
+    for (number, block, expected) in [
+        (2, json!({}), of_2),
+        (3, json!({}), U256::ZERO),
+        (2, json!({"number": "0x6"}), of_2),
+        (3, json!({"number": "0x6"}), U256::ZERO),
+        (5, json!({"number": "0x6"}), U256::ZERO),
+        (9_999, json!({"number": "0x2710"}), U256::ZERO),
+        (2, json!({"number": "0x2"}), U256::ZERO),
+    ] {
+        assert_eq!(
+            hash(number, block.clone()),
+            Ok(expected),
+            "{number} {block}"
+        );
+    }
+}
+
+/// revm calls it an overflow if `DUP` and `SWAP` find too few words.
+#[test]
+fn an_underflow_of_the_stack_is_told_from_an_overflow() {
+    let chain = chain();
+    let served = Served::replay("mpt", chain.path());
+    let server = served.serve(false, Limits::default(), Access::default());
+    for (code, wanted) in [
+        ("80", "stack underflow"),
+        ("5f90", "stack underflow"),
+        ("01", "stack underflow"),
+        ("5b5f600056", "stack limit reached 1024 (1023)"),
+    ] {
+        let why = call_under(server.address(), code, json!({}), &json!({}));
+        assert_eq!(why, Err(wanted.to_owned()), "{code}");
+    }
+}
+
+/// Input and older name, empty lists, and fees of access lists: as in go-ethereum.
+#[test]
+fn the_fields_of_calls_mean_what_they_mean_to_go_ethereum() {
+    let chain = chain();
+    let served = Served::replay("mpt", chain.path());
+    let server = served.serve(false, Limits::default(), Access::default());
+    let to = Address::repeat_byte(0x77);
+    // It returns the first word of its input.
+    let accounts = json!({
+        to.to_string(): {"code": "0x5f355f5260205ff3"},
+        Address::ZERO.to_string(): {"balance": U256::from(10).pow(U256::from(24))},
+    });
+    let ask = |method: &str, fields: Value| {
+        let mut fields = fields;
+        fields["to"] = json!(to);
+        fields["gas"] = json!("0x186a0");
+        call(
+            server.address(),
+            method,
+            &json!([fields, "latest", accounts]),
+        )
+    };
+    // `input` is preferred; two unlike ones were refused.
+    let (one, two) = (B256::with_last_byte(1), B256::with_last_byte(2));
+    let both = ask("eth_call", json!({"data": one, "input": two}));
+    assert_eq!(both["result"], json!(two), "{both}");
+    assert_eq!(ask("eth_call", json!({"data": one}))["result"], json!(one));
+
+    // Empty lists were taken for none.
+    let from = Address::ZERO.to_checksum(None);
+    for (list, why) in [
+        (
+            "blobVersionedHashes",
+            "blob transaction missing blob hashes".to_owned(),
+        ),
+        (
+            "authorizationList",
+            format!("EIP-7702 transaction with empty auth list (sender {from})"),
+        ),
+    ] {
+        let refused = ask("eth_call", json!({list: []}));
+        assert_eq!(
+            refused["error"]["message"],
+            format!("err: {why} (supplied gas 100000)")
+        );
+        assert_eq!(refused["error"]["code"], -32000);
+        for method in ["eth_estimateGas", "eth_createAccessList"] {
+            let refused = ask(method, json!({list: []}));
+            let message = refused["error"]["message"].as_str().unwrap_or_default();
+            assert!(message.contains(&why), "{method}: {refused}");
+        }
+        assert!(ask("eth_call", json!({list: null}))["result"].is_string());
+    }
+
+    // The fee of an access list follows from the tip.
+    let made = ask(
+        "eth_createAccessList",
+        json!({"maxPriorityFeePerGas": "0x3b9aca00"}),
+    );
+    assert!(made["result"]["gasUsed"].is_string(), "{made}");
+    for (fields, why) in [
+        (
+            json!({"gasPrice": "0x0"}),
+            "gasPrice must be non-zero after london fork",
+        ),
+        (
+            json!({"maxFeePerGas": "0x1", "maxPriorityFeePerGas": "0x2"}),
+            "maxFeePerGas (0x1) < maxPriorityFeePerGas (0x2)",
+        ),
+        (
+            json!({"maxFeePerBlobGas": "0x0"}),
+            "maxFeePerBlobGas, if specified, must be non-zero",
+        ),
+        (
+            json!({"gasPrice": "0x1", "authorizationList": []}),
+            "both gasPrice and authorizationList specified",
+        ),
+    ] {
+        let refused = ask("eth_createAccessList", fields);
+        assert_eq!(refused["error"]["message"], why);
+    }
+    let tip = ask("eth_call", json!({"maxPriorityFeePerGas": "0x1"}));
+    let message = tip["error"]["message"].as_str().expect("refused");
+    let why = "max priority fee per gas higher than max fee per gas: address 0x0";
+    assert!(message.contains(why), "{message}");
+}
+
+/// The database may be ahead of the files of its chain.
+#[test]
+fn blocks_and_transactions_beyond_the_files_are_told_apart_from_none() {
+    let (chain, short) = (chain(), tempfile::tempdir().expect("a temporary folder"));
+    let settings = GeneratorSettings {
+        blocks: 3,
+        seed: 11,
+        ..Preset::Tiny.settings()
+    };
+    generate(&settings, short.path(), |_| ControlFlow::Continue(())).expect("generated");
+    let mut served = Served::replay("mpt", chain.path());
+    let whole = served.serve(true, Limits::default(), Access::default());
+    served.chain = vec![short.path().to_owned()];
+    let server = served.serve(true, Limits::default(), Access::default());
+    let first = |number: &str| {
+        let params = json!([number, "0x0"]);
+        let found = call(
+            whole.address(),
+            "eth_getTransactionByBlockNumberAndIndex",
+            &params,
+        );
+        found["result"]["hash"].clone()
+    };
+    let ask = |hash: Value| call(server.address(), "eth_getTransactionByHash", &json!([hash]));
+    assert_eq!(ask(first("0x2"))["result"]["blockNumber"], "0x2");
+    let beyond = ask(first("0x5"));
+    let why = beyond["error"]["message"].as_str().expect("an error");
+    assert!(
+        why.contains("blocks 0 to 3;") && why.contains("up to 6"),
+        "{why}"
+    );
+    // Nobody knows whether the files' end has it: with whole files there is none.
+    let none = call(
+        whole.address(),
+        "eth_getTransactionByHash",
+        &json!([B256::repeat_byte(1)]),
+    );
+    assert!(
+        none["result"].is_null() && none.get("error").is_none(),
+        "{none}"
+    );
+
+    // The end of the files is told, unless it is the head.
+    let newest = |server: &arbor_serve::Server, of: &str| {
+        let capabilities = call(server.address(), "eth_capabilities", &json!([]));
+        capabilities["result"][of].get("newestBlock").cloned()
+    };
+    for of in ["blocks", "tx"] {
+        assert_eq!(newest(&server, of), Some(json!("0x3")));
+        assert_eq!(newest(&whole, of), None);
+    }
+    assert_eq!(newest(&server, "state"), None);
+}
+
+#[test]
+fn the_price_of_gas_is_the_base_fee_and_a_tip() {
+    let chain = chain();
+    let served = Served::replay("mpt", chain.path());
+    let server = served.serve(true, Limits::default(), Access::default());
+    let ask =
+        |method: &str, params: Value| call(server.address(), method, &params)["result"].take();
+    let number = |value: Value| serde_json::from_value::<U256>(value).expect("a number");
+    let mut tips = Vec::new();
+    let mut base_fee = U256::ZERO;
+    for block in 1..=BLOCKS {
+        let block = ask("eth_getBlockByNumber", json!([format!("{block:#x}"), true]));
+        base_fee = number(block["baseFeePerGas"].clone());
+        let transactions = block["transactions"].as_array().expect("a list").iter();
+        let of_others = transactions.filter(|tx| tx["from"] != block["miner"]);
+        let mut of_block: Vec<U256> = of_others
+            .map(|tx| number(tx["gasPrice"].clone()) - base_fee)
+            .filter(|tip| *tip >= U256::from(2))
+            .collect();
+        of_block.sort_unstable();
+        of_block.truncate(3);
+        assert!(!of_block.is_empty());
+        tips.extend(of_block);
+    }
+    tips.sort_unstable();
+    let tip = tips[(tips.len() - 1) * 60 / 100];
+    assert_eq!(number(ask("eth_maxPriorityFeePerGas", json!([]))), tip);
+    assert_eq!(number(ask("eth_gasPrice", json!([]))), tip + base_fee);
 }
 
 /// All pages of `debug_accountRange` by address, and how many there were.

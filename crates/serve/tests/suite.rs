@@ -4,4 +4,5 @@ mod support;
 
 mod clients;
 mod execution_apis;
+mod live;
 mod served_trees;

@@ -10,8 +10,8 @@ use arbor_store::Table;
 use arbor_versions::{Entries, Meta, RecordCounts, TableSpec, VersionsError, View};
 use rayon::prelude::*;
 
-use crate::StateError;
 use crate::tables::CODE;
+use crate::{Rewind, StateError};
 
 /// The most faults that a report describes one by one.
 const DESCRIBED: usize = 100;
@@ -100,12 +100,16 @@ pub struct Counted {
 pub struct Check<'a> {
     /// The latest version and those before it.
     pub view: View<'a>,
+    /// How more history is checked than fits into memory, if there is a way.
+    pub(crate) rewind: Option<&'a dyn Rewind>,
     tables: &'static [TableSpec],
     /// First bytes that are checked.
     ranges: u64,
     progress: &'a (dyn Fn(VerifyProgress) + Sync),
     /// What was counted so far.
     pub counts: Counted,
+    /// Nodes among them that another check has counted.
+    nodes_before: u64,
     report: Mutex<VerifyReport>,
     /// Code hashes that are in the code table.
     present: Mutex<HashSet<B256>>,
@@ -122,13 +126,48 @@ impl<'a> Check<'a> {
     ) -> Self {
         Self {
             view,
+            rewind: None,
             tables,
             ranges: ranges as u64,
             progress,
             counts: Counted::default(),
+            nodes_before: 0,
             report: Mutex::default(),
             present: Mutex::default(),
         }
+    }
+
+    /// Checks history that is more than fits into memory over copies that are taken back.
+    #[must_use]
+    pub fn with_rewind(self, rewind: Option<&'a dyn Rewind>) -> Self {
+        Self { rewind, ..self }
+    }
+
+    /// A check of one of two trees of the database, by its own view; what it finds is [entered](Self::enter) here. So many of the tree's nodes were compared before, in parts.
+    pub fn of_tree<'b>(
+        &'b self,
+        view: View<'b>,
+        tables: &'static [TableSpec],
+        nodes: u64,
+    ) -> Check<'b> {
+        let ranges = usize::try_from(self.ranges).unwrap_or(usize::MAX);
+        let check = Check::new(view, tables, ranges, self.progress);
+        check.counts.nodes.store(nodes, Ordering::Relaxed);
+        Check {
+            nodes_before: nodes,
+            ..check
+        }
+    }
+
+    /// Enters the nodes and faults that a check of one of two trees has found, and its accounts and slots if they are the ones that are read.
+    pub fn enter(&self, of_tree: Check<'_>, are_read: bool) {
+        let before = of_tree.nodes_before;
+        let mut found = of_tree.into_report();
+        found.nodes -= before;
+        if !are_read {
+            (found.accounts, found.slots) = (0, 0);
+        }
+        self.add(&found, 0);
     }
 
     /// Enters something that is wrong.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use alloy_primitives::B256;
-use arbor_versions::{Changes, Meta, View};
+use arbor_versions::{Changes, OpenId, View};
 
 use crate::{HeadId, StateError, Unfinished, Work};
 
@@ -18,6 +18,8 @@ pub struct Computed {
     /// What the parts took.
     pub work: Work,
     origin: Origin,
+    /// The open database that was read; `None` if the changes were not computed on one.
+    database: Option<OpenId>,
 }
 
 /// What computed changes can be applied to.
@@ -57,7 +59,7 @@ impl Computed {
             of: 1,
             before: None,
         };
-        Self::new(origin, root, changes)
+        Self::new(origin, root, changes).of_database(view)
     }
 
     /// The changes of consecutive blocks that were computed together on top of the head.
@@ -75,7 +77,7 @@ impl Computed {
                 of,
                 before,
             };
-            Self::new(origin, root, changes)
+            Self::new(origin, root, changes).of_database(view)
         });
         versions.collect()
     }
@@ -92,6 +94,16 @@ impl Computed {
             timings: Timings::default(),
             work: Work::default(),
             origin,
+            database: None,
+        }
+    }
+
+    /// Sets the database that alone accepts the changes.
+    #[must_use]
+    pub fn of_database(self, view: View<'_>) -> Self {
+        Self {
+            database: Some(view.open_id()),
+            ..self
         }
     }
 
@@ -116,16 +128,19 @@ impl Computed {
     }
 }
 
-/// Checks that computed changes, in their order, are a whole run on top of the head. `is_loaded`: the database was
-/// loaded and has no version yet.
-pub fn check_run(
-    head: Option<&Meta>,
-    is_loaded: bool,
-    run: &[&Computed],
-) -> Result<(), StateError> {
-    let head = head.map(HeadId::of);
+/// Checks that computed changes, in their order, are a whole run on top of a database's head. `is_loaded`: the
+/// database was loaded and has no version yet.
+///
+/// # Errors
+/// [`StateError::OtherDatabase`], [`StateError::Stale`], [`StateError::PartOfRun`], [`StateError::NotLoaded`],
+/// [`StateError::Unfinished`].
+pub fn check_run(view: View<'_>, is_loaded: bool, run: &[&Computed]) -> Result<(), StateError> {
+    let head = view.head().map(HeadId::of);
     let mut root_before = None;
     for (index, computed) in run.iter().enumerate() {
+        if computed.database.is_some_and(|id| id != view.open_id()) {
+            return Err(StateError::OtherDatabase);
+        }
         let Origin::Head {
             on: computed_on,
             place,

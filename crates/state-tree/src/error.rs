@@ -21,6 +21,9 @@ pub enum StateError {
     /// The store failed outside of any version.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The temporary store failed in which an older version is made that lies too far back for memory.
+    #[error("the temporary store for an older version: {0}")]
+    Scratch(#[source] Box<StateError>),
     /// The tree could not be read or updated.
     #[error(transparent)]
     Tree(TreeFault),
@@ -72,6 +75,11 @@ pub enum StateError {
         /// The head that the database has.
         head: Option<HeadId>,
     },
+    /// Computed changes, or a session, were to be committed to another open database than the one that was read.
+    #[error(
+        "the changes were not computed on this database since it was opened for writing: compute them again"
+    )]
+    OtherDatabase,
     /// Changes of blocks that were computed together were to be committed without the others, or in another order.
     #[error(
         "these are the changes of block {} of {of} that were computed together: commit all of them, in their order",

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use arbor_store::{Table, Value};
-use arbor_versions::{Changes, Entries, VersionsError, View};
+use arbor_versions::{Changes, Entries, VersionsError, View, in_other_space};
 
 use crate::StateError;
 
@@ -76,10 +76,30 @@ pub fn overlaid<'a, E: 'a>(
     }))
 }
 
+/// Flat records of the other space of a database's tables, named as if they were of this one.
+#[derive(Clone, Copy)]
+pub struct OtherSpace<'a>(pub &'a dyn Flat);
+
+impl Flat for OtherSpace<'_> {
+    fn value(&self, table: Table, key: &[u8]) -> Result<Option<Value>, StateError> {
+        self.0.value(in_other_space(table), key)
+    }
+
+    fn values(&self, table: Table, keys: &[&[u8]]) -> Result<Vec<Option<Value>>, StateError> {
+        self.0.values(in_other_space(table), keys)
+    }
+
+    fn entries(&self, table: Table, prefix: &[u8]) -> Result<FlatEntries<'_>, StateError> {
+        self.0.entries(in_other_space(table), prefix)
+    }
+}
+
+type Changed = BTreeMap<(Table, FlatKey), Option<Value>>;
+
 /// The flat tables with changes that are not applied yet laid over them.
 pub struct Ahead<'a> {
     view: View<'a>,
-    changed: BTreeMap<(Table, FlatKey), Option<Value>>,
+    changed: Changed,
 }
 
 impl<'a> Ahead<'a> {
@@ -87,7 +107,21 @@ impl<'a> Ahead<'a> {
     pub fn of(view: View<'a>) -> Self {
         Self {
             view,
-            changed: BTreeMap::new(),
+            changed: Changed::new(),
+        }
+    }
+
+    /// The same with the tables of the other space, named as if they were of this one.
+    #[must_use]
+    pub fn in_other_space(&self) -> Ahead<'a> {
+        let changed = self.changed.iter();
+        let changed = changed.map(|((table, key), value)| {
+            let place = (in_other_space(*table), key.clone());
+            (place, value.clone())
+        });
+        Self {
+            view: self.view.in_other_space(),
+            changed: changed.collect(),
         }
     }
 
@@ -179,6 +213,9 @@ mod tests {
             layout: 1,
             chain_id: 1,
             genesis: [0; 32],
+            space: 0,
+            moves_to: None,
+            since: None,
         };
         let options = Options {
             dirty_bytes: usize::MAX,

@@ -5,11 +5,13 @@ use std::fmt;
 use alloy_primitives::B256;
 use arbor_versions::{Meta, Version};
 
-/// A version that changes are computed on. Two states with the same of both are the same.
+/// A version that changes are computed on. Of one database, two states with the same of all are the same.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HeadId {
     /// The version.
     pub version: Version,
+    /// The hash of its block: blocks that change nothing share their roots.
+    pub block_hash: B256,
     /// Its root.
     pub root: B256,
 }
@@ -19,6 +21,7 @@ impl HeadId {
     pub fn of(meta: &Meta) -> Self {
         Self {
             version: meta.version,
+            block_hash: meta.block_hash.into(),
             root: meta.root.into(),
         }
     }

@@ -8,6 +8,7 @@
 mod build;
 mod check;
 mod check_history;
+mod check_kept_nodes;
 mod checked_part;
 mod checks;
 mod computed;
@@ -23,6 +24,7 @@ mod listing;
 mod load;
 mod network;
 mod part_of;
+mod rewind;
 mod state_tree;
 mod tables;
 mod work;
@@ -39,7 +41,7 @@ pub use checked_part::{AccountTrie, CheckedPart};
 pub use checks::{check_code_hashes, check_consistent, check_old_account, check_old_slot};
 pub use computed::{Computed, Timings, check_run};
 pub use error::{StateError, TreeFault, Unfinished, corrupt};
-pub use flat::{Ahead, Flat, FlatEntries, FlatKey, Lookup, overlaid};
+pub use flat::{Ahead, Flat, FlatEntries, FlatKey, Lookup, OtherSpace, overlaid};
 pub use flat_records::{Accounts, Arranged, ChangedNames, FlatRecords, KeptAccounts};
 pub use head_id::HeadId;
 pub use inspect::{Seen, SeenNodes, StoredRecord};
@@ -49,11 +51,12 @@ pub use listing::{KeptAccount, WithSlots};
 pub use load::LoadedCodes;
 pub use network::Network;
 pub use part_of::PartOf;
+pub use rewind::{Rewind, Rewound};
 pub use state_tree::{
-    BlockLeaves, BlockMemory, InnerRoots, KeyValue, LeafEntries, LeafNames, Leaves, Nodes,
-    Registry, RootPlace, RootThreads, Scope, Setting, SettingError, Settings, StateTree,
-    StateWitness, StoredAs, Then, Touched, Tree, TreeKind, WitnessForm, Witnesses, Zeros,
-    one_by_one, own, own_mut,
+    BlockLeaves, BlockMemory, Cursor, InnerRoots, KeyValue, LeafEntries, LeafNames, Leaves, Moved,
+    Moves, Nodes, OfOneTree, Registry, RootPlace, RootThreads, Scope, Setting, SettingError,
+    Settings, StateTree, StateWitness, StoredAs, Technique, Then, Touched, Tree, TreeKind,
+    WitnessForm, Witnesses, Zeros, one_by_one, own, own_mut,
 };
 pub use tables::{ACCOUNTS, CODE, COMMON, ROOTS, SLOTS, code_write, code_writes};
 pub use work::{Counts, Published, Work};

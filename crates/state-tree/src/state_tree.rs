@@ -1,6 +1,7 @@
 //! What a tree supplies to the state over it.
 
 mod kind;
+mod moves;
 
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,8 +16,9 @@ use arbor_versions::{Identity, Meta, TableSpec, Version, Versions, View};
 
 pub use kind::{
     BlockMemory, Registry, RootPlace, RootThreads, Scope, Setting, SettingError, Settings,
-    StoredAs, TreeKind, Zeros,
+    StoredAs, Technique, TreeKind, Zeros,
 };
+pub use moves::{Cursor, Moved, Moves, OfOneTree};
 
 use crate::Build;
 use crate::check::Check;
@@ -43,7 +45,8 @@ pub trait Then: Flat + Sync {
     /// The version's block and root.
     fn meta(&self) -> &Meta;
 
-    /// The version that this one's records and nodes lie over: the latest, or one whose nodes are kept.
+    /// The version that this one's records and nodes lie over: the latest, or one whose nodes are kept. [`nodes`](Self::nodes) may choose
+    /// another, so whoever lays them over this asks for them first.
     fn view(&self) -> View<'_>;
 
     /// The nodes of this version, rebuilt at the first call.
@@ -72,6 +75,17 @@ pub trait StateTree: Any + fmt::Debug + Send + Sync {
     /// Whether the roots of consecutive blocks are computed faster together than one by one.
     fn computes_together(&self) -> bool {
         false
+    }
+
+    /// The move to another tree, if this is a state that moves.
+    fn moves(&self) -> Option<&dyn Moves> {
+        None
+    }
+
+    /// Where the root of the block after the latest one of a view is found besides the database.
+    fn root_place(&self, view: View<'_>) -> Result<RootPlace, StateError> {
+        let _ = view;
+        Ok(self.kind().roots)
     }
 
     /// Whether every version is to be written to the store at once.
@@ -177,6 +191,14 @@ pub trait StateTree: Any + fmt::Debug + Send + Sync {
         to: &Meta,
         undo: &[Write],
     ) -> Result<Vec<Write>, StateError>;
+
+    /// Whether two records of a node say the same, as far as each says anything: a tree may have more than one form of them. They may be damaged.
+    ///
+    /// # Errors
+    /// A record that cannot be read.
+    fn is_same_node(&self, _key: &[u8], records: [&[u8]; 2]) -> Result<bool, StateError> {
+        Ok(records[0] == records[1])
+    }
 
     /// Checks what belongs to some first bytes, which ascend: rebuilds their nodes from the flat tables and compares these
     /// with the stored ones, and reads every record whose key begins with one of the bytes. A record with an empty key
@@ -367,6 +389,9 @@ impl dyn StateTree {
             layout: kind.layout,
             chain_id: network.chain_id,
             genesis: network.genesis_hash.0,
+            space: 0,
+            moves_to: self.moves().map(Moves::identity),
+            since: None,
         }
     }
 
@@ -380,7 +405,23 @@ impl dyn StateTree {
             layout: kind.layout,
             chain_id: 0,
             genesis: [0; 32],
+            space: 0,
+            moves_to: None,
+            since: None,
         }
+    }
+
+    /// The name of the tree that a proof is of: of a state that moves, one of the two, or both together.
+    pub fn name_of(&self, proof: &dyn Proof) -> &'static str {
+        let Some(moves) = self.moves() else {
+            return self.kind().name;
+        };
+        let form = proof.form().name;
+        let has = |tree: &&Tree| tree.kind().verify.forms.iter().any(|of| of.name == form);
+        let one = [moves.source(), moves.target()].into_iter().find(has);
+        one.map_or(arbor_verify::two_trees::VERIFY.tree, |tree| {
+            tree.kind().name
+        })
     }
 
     /// Returns this tree as one of a given type; `None` if it is another.

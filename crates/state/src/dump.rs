@@ -38,6 +38,9 @@ pub struct DumpAccount {
 impl Historical<'_> {
     /// Calls `sink` with every account, in the order of the flat table: ascending by the hash of the address under
     /// Merkle-Patricia, else by the address itself.
+    ///
+    /// # Errors
+    /// The store's errors; those of `sink`, which end the listing.
     pub fn dump<E: From<StateError>>(
         &self,
         mut sink: impl FnMut(DumpAccount) -> Result<(), E>,

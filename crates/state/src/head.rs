@@ -8,7 +8,7 @@ use arbor_versions::{Meta, View};
 
 use crate::{Account, HeadId, IntermediateRoots, ReadError, StateError, StateView, Tree};
 use arbor_state_tree::Ahead;
-use arbor_state_tree::CODE;
+use arbor_state_tree::{CODE, Rewind};
 
 /// The latest version of a database and the retained ones before it, for reading: of the writer
 /// ([`State::reader`](crate::State::reader)), or frozen ([`StateSnapshot`](crate::StateSnapshot)).
@@ -16,11 +16,24 @@ use arbor_state_tree::CODE;
 pub struct Head<'a> {
     view: View<'a>,
     tree: &'a Tree,
+    rewind: Option<&'a dyn Rewind>,
 }
 
 impl<'a> Head<'a> {
     pub(crate) fn new(view: View<'a>, tree: &'a Tree) -> Self {
-        Self { view, tree }
+        Self {
+            view,
+            tree,
+            rewind: None,
+        }
+    }
+
+    pub(crate) fn rewound_by(self, rewind: Option<&'a dyn Rewind>) -> Self {
+        Self { rewind, ..self }
+    }
+
+    pub(crate) fn rewind(self) -> Option<&'a dyn Rewind> {
+        self.rewind
     }
 
     /// Has every read fail from a moment on; see [`View::until`]. What is rebuilt of an older version

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use alloy_primitives::{Address, B256, Bytes, U256};
 use arbor_store::{Table, Value, Write};
@@ -16,7 +16,7 @@ use crate::{
     Account, AccountSlots, HeadId, IntermediateRoots, ReadError, StateError, StateView, Tree,
 };
 use arbor_state_tree::{Flat, FlatEntries, overlaid};
-use arbor_state_tree::{LeafLogs, Leaves, Nodes, StateWitness, Then, Touched};
+use arbor_state_tree::{LeafLogs, Leaves, Nodes, Rewound, StateWitness, Then, Touched};
 
 /// The state of a retained version, readable and provable.
 ///
@@ -26,9 +26,16 @@ use arbor_state_tree::{LeafLogs, Leaves, Nodes, StateWitness, Then, Touched};
 /// so that its memory does not grow with what changed; the second one keeps all, for those to come.
 pub struct Historical<'a> {
     head: Head<'a>,
+    rebuilt: Arc<Rebuilt>,
+}
+
+/// A retained version, and what was rebuilt of it so far.
+pub(crate) struct Rebuilt {
     meta: Meta,
     /// The version whose nodes are read and led here: this one, or a later one that is close; `None` for the head's.
     kept: Option<Meta>,
+    /// A copy of the database that was taken back to this version or shortly before that, once something is rebuilt; `None` if the latest version is near.
+    copy: OnceLock<Option<Arc<dyn Rewound>>>,
     flat: OnceLock<Records>,
     nodes: OnceLock<Nodes>,
     /// Whether a proof was made that kept only its own nodes.
@@ -39,7 +46,7 @@ impl fmt::Debug for Historical<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Historical")
             .field("tree", &self.tree().kind().name)
-            .field("version", &HeadId::of(&self.meta))
+            .field("version", &HeadId::of(self.meta()))
             .finish_non_exhaustive()
     }
 }
@@ -49,13 +56,26 @@ type Records = BTreeMap<(Table, Box<[u8]>), Option<Value>>;
 
 impl<'a> Head<'a> {
     /// The state as it was at a retained version.
+    ///
+    /// # Errors
+    /// A version that is not retained; the store's errors.
     pub fn at(self, version: Version) -> Result<Historical<'a>, StateError> {
-        Historical::new(self, version)
+        let rebuilt = Arc::new(Rebuilt::nothing_of(self, version)?);
+        Ok(Historical {
+            head: self,
+            rebuilt,
+        })
     }
 }
 
-impl<'a> Historical<'a> {
-    fn new(head: Head<'a>, version: Version) -> Result<Self, StateError> {
+impl Rebuilt {
+    /// The version's block and root.
+    pub(crate) fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    /// A version of which nothing is rebuilt yet.
+    fn nothing_of(head: Head<'_>, version: Version) -> Result<Self, StateError> {
         let view = head.view();
         view.retained(version)?;
         let meta = |version: Version| {
@@ -67,13 +87,35 @@ impl<'a> Historical<'a> {
         let kept = view.kept_from(version)?;
         let kept = kept.filter(|kept| Some(*kept) != at_head).map(meta);
         Ok(Self {
-            head,
             meta: meta(version)?,
             kept: kept.transpose()?,
+            copy: OnceLock::new(),
             flat: OnceLock::new(),
             nodes: OnceLock::new(),
             proved: AtomicBool::new(false),
         })
+    }
+
+    /// The version over which flat records are laid that are other ones here. `view` is the head's.
+    fn newest<'v>(&'v self, view: View<'v>) -> View<'v> {
+        let Some(Some(copy)) = self.copy.get() else {
+            return view;
+        };
+        let copy = copy.view();
+        view.deadline()
+            .map_or(copy, |deadline| copy.until(deadline))
+    }
+}
+
+impl<'a> Historical<'a> {
+    /// Reads a version through the head that it was opened with, or through another one of the same snapshot.
+    pub(crate) fn of_rebuilt(head: Head<'a>, rebuilt: Arc<Rebuilt>) -> Self {
+        Self { head, rebuilt }
+    }
+
+    /// What was rebuilt of the version so far.
+    pub(crate) fn rebuilt(&self) -> &Arc<Rebuilt> {
+        &self.rebuilt
     }
 
     /// The version after this one. Where nodes of this version were rebuilt they lead to those of the next, which then costs as much as that one changed; where
@@ -81,27 +123,35 @@ impl<'a> Historical<'a> {
     ///
     /// # Errors
     /// The head, after which there is none; the store's errors.
-    pub fn next(mut self) -> Result<Self, StateError> {
-        let next = Self::new(self.head, Version(self.meta.version.0 + 1))?;
-        if self.kept.is_some() || next.kept.is_some() {
-            return Ok(next);
+    pub fn next(self) -> Result<Self, StateError> {
+        let head = self.head;
+        let next = Rebuilt::nothing_of(head, Version(self.meta().version.0 + 1))?;
+        let made = |rebuilt| Ok(Self::of_rebuilt(head, Arc::new(rebuilt)));
+        if self.rebuilt.kept.is_some() || next.kept.is_some() {
+            return made(next);
         }
-        let (Some(mut flat), Some(mut nodes)) = (self.flat.take(), self.nodes.take()) else {
-            return Ok(next);
+        // Others may go on to read this version: then the next one begins with nothing.
+        let Some(mut rebuilt) = Arc::into_inner(self.rebuilt) else {
+            return made(next);
         };
-        let view = self.head.view();
-        let mut changed = view.undo_of(next.meta.version)?;
+        let (Some(mut flat), Some(mut nodes)) = (rebuilt.flat.take(), rebuilt.nodes.take()) else {
+            return made(next);
+        };
+        let mut changed = head.view().undo_of(next.meta.version)?;
         for write in &mut changed {
-            write.value = view.get_at(next.meta.version, write.table, &write.key)?;
+            let now = head.view();
+            write.value = now.get_at(next.meta.version, write.table, &write.key)?;
         }
+        let view = rebuilt.newest(head.view());
         let now = |table: Table, key: &[u8]| match flat.get(&(table, Box::from(key))) {
             Some(value) => Ok(value.clone()),
             None => Ok(view.get(table, key)?),
         };
-        let tree = self.head.tree();
-        tree.step(view, &mut nodes, &next.meta, &changed, &now)?;
+        head.tree()
+            .step(view, &mut nodes, &next.meta, &changed, &now)?;
         flat.extend(records(changed));
-        Ok(Self {
+        made(Rebuilt {
+            copy: rebuilt.copy,
             flat: flat.into(),
             nodes: nodes.into(),
             ..next
@@ -110,20 +160,38 @@ impl<'a> Historical<'a> {
 
     /// The version whose nodes are read, as if it were the head.
     fn base(&self) -> View<'_> {
-        let view = self.head.view();
-        match &self.kept {
-            Some(kept) => view.as_of(kept),
-            None => view,
+        match &self.rebuilt.kept {
+            Some(kept) => self.head.view().as_of(kept),
+            None => self.newest(),
         }
+    }
+
+    /// The version over which flat records are laid that are other ones here.
+    fn newest(&self) -> View<'_> {
+        self.rebuilt.newest(self.head.view())
+    }
+
+    /// Has a copy of the database taken back, unless all that changed since this version may be in memory.
+    fn nearby(&self) -> Result<&Self, StateError> {
+        let rebuilt = &*self.rebuilt;
+        if rebuilt.kept.is_none()
+            && rebuilt.nodes.get().is_none()
+            && rebuilt.copy.get().is_none()
+            && let Some(rewind) = self.head.rewind()
+        {
+            let copy = rewind.near(self.head.view(), &rebuilt.meta)?;
+            rebuilt.copy.get_or_init(|| copy);
+        }
+        Ok(self)
     }
 
     /// The flat records that may be other ones than the head has, read at the first call.
     fn flat(&self) -> Result<&Records, StateError> {
-        if let Some(flat) = self.flat.get() {
+        if let Some(flat) = self.rebuilt.flat.get() {
             return Ok(flat);
         }
-        let undo = self.head.view().undo_since(self.meta.version)?;
-        Ok(self.flat.get_or_init(|| records(undo).collect()))
+        let undo = self.newest().undo_since(self.meta().version)?;
+        Ok(self.rebuilt.flat.get_or_init(|| records(undo).collect()))
     }
 
     /// Proves an account and some of its slots, present or absent.
@@ -150,6 +218,9 @@ impl<'a> Historical<'a> {
     }
 
     /// What a block on top of this version touches, proven; none of a tree without witnesses.
+    ///
+    /// # Errors
+    /// Changes that contradict this state; the store's errors; nodes that do not lead to the version's root.
     pub fn witness(&self, touched: Touched<'_>) -> Option<Result<StateWitness, StateError>> {
         Some(self.tree().witnesses()?.of_block(self, touched))
     }
@@ -161,7 +232,7 @@ impl<'a> Historical<'a> {
 
     /// The version's block and root.
     pub fn meta(&self) -> &Meta {
-        &self.meta
+        &self.rebuilt.meta
     }
 
     /// The tree that commits to the state.
@@ -193,9 +264,14 @@ pub(crate) fn way_back(
 /// The nodes, as writes, that lead from a version whose nodes are kept to the one before.
 pub(crate) fn way_to_before(head: Head<'_>, version: Version) -> Result<Vec<Write>, StateError> {
     let then = head.at(version)?;
-    let before = Historical::new(head, Version(version.0 - 1))?;
+    let before = head.at(Version(version.0 - 1))?;
     let undo = head.view().undo_of(version)?;
-    then.tree().writes_back(then.base(), before.meta(), &undo)
+    let view = then.base();
+    let mut nodes = then.tree().writes_back(view, before.meta(), &undo)?;
+    if roots::are_kept(then.tree().kind()) {
+        nodes.append(&mut roots::above(view, before.meta().block_number)?);
+    }
+    Ok(nodes)
 }
 
 /// The leaves of a version by their keys alone.
@@ -219,7 +295,7 @@ impl LeavesThen<'_> {
     /// # Errors
     /// A version whose predecessor is not retained; the store's errors.
     pub fn storage_logs(&self) -> Result<LeafLogs, StateError> {
-        let Historical { head, meta, .. } = self.then;
+        let (head, meta) = (self.then.head, self.then.meta());
         let Some(before) = meta.version.0.checked_sub(1) else {
             return Err(StateError::Read(
                 "the first version has none before it, on which its leaves were written".into(),
@@ -233,7 +309,7 @@ impl LeavesThen<'_> {
                 meta.block_number
             )));
         }
-        let before = Historical::new(*head, Version(before))?;
+        let before = head.at(Version(before))?;
         self.leaves.storage_logs(&before, self.then)
     }
 }
@@ -246,19 +322,19 @@ fn records(writes: Vec<Write>) -> impl Iterator<Item = ((Table, Box<[u8]>), Opti
 
 impl Flat for Historical<'_> {
     fn value(&self, table: Table, key: &[u8]) -> Result<Option<Value>, StateError> {
-        let view = self.head.view();
-        let Some(flat) = self.flat.get() else {
-            return Ok(view.get_at(self.meta.version, table, key)?);
+        let Some(flat) = self.rebuilt.flat.get() else {
+            let version = self.meta().version;
+            return Ok(self.head.view().get_at(version, table, key)?);
         };
         match flat.get(&(table, Box::from(key))) {
             Some(value) => Ok(value.clone()),
-            None => Ok(view.get(table, key)?),
+            None => Ok(self.newest().get(table, key)?),
         }
     }
 
     fn entries(&self, table: Table, prefix: &[u8]) -> Result<FlatEntries<'_>, StateError> {
-        let flat = self.flat()?;
-        let head = self.head.view().scan(table, prefix, prefix)?;
+        let flat = self.nearby()?.flat()?;
+        let head = self.newest().scan(table, prefix, prefix)?;
         let head = head.map(|entry| entry.map_err(StateError::from));
         let prefix: Box<[u8]> = prefix.into();
         let start = (table, prefix.clone());
@@ -272,7 +348,7 @@ impl Flat for Historical<'_> {
 
 impl Then for Historical<'_> {
     fn meta(&self) -> &Meta {
-        &self.meta
+        &self.rebuilt.meta
     }
 
     fn view(&self) -> View<'_> {
@@ -280,24 +356,27 @@ impl Then for Historical<'_> {
     }
 
     fn nodes(&self) -> Result<&Nodes, StateError> {
-        if let Some(nodes) = self.nodes.get() {
+        let rebuilt = &*self.rebuilt;
+        if let Some(nodes) = rebuilt.nodes.get() {
             return Ok(nodes);
         }
-        let (view, tree) = (self.base(), self.head.tree());
-        let undo = view.undo_since(self.meta.version)?;
+        let (view, tree) = (self.nearby()?.base(), self.head.tree());
+        let undo = view.undo_since(rebuilt.meta.version)?;
         let mut nodes = tree.nodes(view);
         let now = |table: Table, key: &[u8]| Ok(view.get(table, key)?);
-        tree.step(view, &mut nodes, &self.meta, &undo, &now)?;
-        if self.kept.is_none() {
-            self.flat.get_or_init(|| records(undo).collect());
+        tree.step(view, &mut nodes, &rebuilt.meta, &undo, &now)?;
+        if rebuilt.kept.is_none() {
+            rebuilt.flat.get_or_init(|| records(undo).collect());
         }
-        Ok(self.nodes.get_or_init(|| nodes))
+        Ok(rebuilt.nodes.get_or_init(|| nodes))
     }
 
     fn is_proven_again(&self) -> bool {
-        self.kept.is_some()
-            || self.nodes.get().is_some()
-            || self.proved.swap(true, Ordering::Relaxed)
+        let rebuilt = &*self.rebuilt;
+        rebuilt.kept.is_some()
+            || rebuilt.copy.get().is_some_and(Option::is_some)
+            || rebuilt.nodes.get().is_some()
+            || rebuilt.proved.swap(true, Ordering::Relaxed)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Statistics of a database: what its records are, by table, trie, account and time.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::ops::ControlFlow;
@@ -7,7 +8,9 @@ use std::ops::ControlFlow;
 use alloy_primitives::{Address, B256};
 use arbor_state_tree::{CODE, Seen, SeenNodes, StoredRecord};
 use arbor_store::{Table, Value};
-use arbor_versions::{Entries, OWN_TABLES, TableSpec, UNDO_TABLE, UndoEntry, undo_entries};
+use arbor_versions::{
+    Entries, OTHER_SPACE, OWN_TABLES, TableSpec, UNDO_TABLE, UndoEntry, has_space, undo_entries,
+};
 use serde::Serialize;
 
 use crate::head::Head;
@@ -48,11 +51,11 @@ pub struct Inspection {
 }
 
 /// The records of a table.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TableFigures {
-    /// The table's name.
-    pub table: &'static str,
+    /// The table's name; of a state that moves to another tree, `TABLE of TREE` for what the other tree has.
+    pub table: Cow<'static, str>,
     /// Whether all of its records were read.
     pub complete: bool,
     /// How many there are.
@@ -140,11 +143,11 @@ pub struct LargeCode {
 }
 
 /// What undo records keep of a table.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HistoryFigures {
-    /// The table's name.
-    pub table: &'static str,
+    /// The table's name; of a state that moves to another tree, `TABLE of TREE` for what the other tree has.
+    pub table: Cow<'static, str>,
     /// Keys that versions changed, each once for a version.
     pub entries: u64,
     /// Entries whose key was absent before.
@@ -211,6 +214,19 @@ fn with_causes(error: &StateError) -> String {
         cause = error.source();
     }
     text
+}
+
+/// A table's name, with that of the tree if the state moves to that one.
+fn name_of(head: Head<'_>, table: Table) -> Cow<'static, str> {
+    let mut specs = head.tree().kind().tables.iter();
+    let spec = specs.find(|spec| spec.table == table);
+    let name = spec.map_or("unknown", |spec| spec.name);
+    match head.tree().moves() {
+        Some(moves) if has_space(table) && table.0 & OTHER_SPACE != 0 => {
+            format!("{name} of {}", moves.target().kind().name).into()
+        }
+        _ => name.into(),
+    }
 }
 
 /// Counts by size: 1, 2, 3 to 4, 5 to 8, and so on; 0 has a bucket of its own.
@@ -356,7 +372,10 @@ impl<'a> Counting<'a> {
         tell: &mut dyn FnMut(u64, f64) -> ControlFlow<()>,
     ) -> Result<bool, StateError> {
         let mut figures = TableFigures {
-            table: name,
+            table: match is_state {
+                true => name_of(self.head, table),
+                false => name.into(),
+            },
             ..TableFigures::default()
         };
         let counted = self.entries((table, is_state), entries, &mut figures, tell);
@@ -476,12 +495,8 @@ impl<'a> Counting<'a> {
 
     fn into_inspection(self) -> Result<Inspection, StateError> {
         let (head, tables) = (self.head, self.tables);
-        let names = head.tree().kind().tables;
-        let name_of = |table: Table| {
-            let spec = names.iter().find(|spec| spec.table == table);
-            spec.map_or("unknown", |spec| spec.name)
-        };
-        let code_table = tables.iter().find(|figures| figures.table == name_of(CODE));
+        let code_name = name_of(head, CODE);
+        let code_table = tables.iter().find(|figures| figures.table == code_name);
         let (codes, bytes) = code_table.map_or((0, 0), |code| (code.records, code.value_bytes));
         let largest = self.largest.descending().map(|(slots, owner)| {
             let address = address_of(head, &owner)?;
@@ -517,7 +532,7 @@ impl<'a> Counting<'a> {
             history: {
                 let history = self.history.into_iter();
                 let named = history.map(|(table, figures)| HistoryFigures {
-                    table: name_of(table),
+                    table: name_of(head, head.view().named(table)),
                     ..figures
                 });
                 named.collect()

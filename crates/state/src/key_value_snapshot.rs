@@ -8,7 +8,7 @@ use arbor_store::Reader;
 use arbor_versions::{DirLock, DirReader, Meta, RecordCounts, Snapshot, TableSpec, Version};
 
 use crate::key_value_version::key_value;
-use crate::{KeyValueError, KeyValueVersion, StateError, StateSnapshot, Tree, roots};
+use crate::{KeyValueError, KeyValueVersion, Scratch, StateError, StateSnapshot, Tree, roots};
 
 /// A version of keys and values and the retained ones before it, which stay as they are while later
 /// ones are committed, flushed and pruned. Any number of threads may read it.
@@ -57,8 +57,21 @@ impl KeyValueSnapshot {
         let tables = key_value(&*tree)?.tables();
         let identity = tree.key_value_identity();
         let versions = Snapshot::open(base, dir, &identity, tables).map_err(StateError::from)?;
-        let snapshot = StateSnapshot { versions, tree };
+        let snapshot = StateSnapshot {
+            versions,
+            tree,
+            rewinds: None,
+        };
         Ok(Self { snapshot })
+    }
+
+    /// Has versions that lie too far back for memory made in stores of their own, as
+    /// [`StateSnapshot::with_scratch`] does.
+    #[must_use]
+    pub fn with_scratch(self, scratch: Scratch) -> Self {
+        Self {
+            snapshot: self.snapshot.with_scratch(scratch),
+        }
     }
 
     /// Returns the latest version.
@@ -108,7 +121,7 @@ impl KeyValueSnapshot {
     /// # Errors
     /// Those of files.
     pub fn rebuild_head_file(&self, lock: &DirLock) -> Result<(), KeyValueError> {
-        let StateSnapshot { versions, tree } = &self.snapshot;
+        let StateSnapshot { versions, tree, .. } = &self.snapshot;
         let identity = tree.key_value_identity();
         let written = versions.rebuild_head_file(lock, &identity);
         Ok(written.map_err(StateError::from)?)
@@ -122,21 +135,24 @@ impl KeyValueSnapshot {
     /// What stops the check: a store that cannot be read. Everything wrong in what was read is in
     /// the report.
     pub fn verify(&self) -> Result<KeyValueReport, KeyValueError> {
-        let StateSnapshot { versions, tree } = &self.snapshot;
+        let StateSnapshot { versions, tree, .. } = &self.snapshot;
         let key_value = key_value(&**tree)?;
         let check = Check::new(versions.view(), key_value.tables(), 256, &|_| {});
+        let check = check.with_rewind(self.snapshot.rewind());
         let (entries, records) = rayon::join(
             || {
                 key_value.check(&check)?;
-                roots::check(&check)
+                roots::check(&check, false)
             },
             || {
-                check.history(&**tree);
-                versions.verify_records(&mut |_| Ok(()), &mut |fault| check.tell_fault(fault))
+                check.history(&**tree)?;
+                let records =
+                    versions.verify_records(&mut |_| Ok(()), &mut |fault| check.tell_fault(fault));
+                Ok::<_, StateError>(records?)
             },
         );
         entries?;
-        let records = records.map_err(StateError::from)?;
+        let records = records?;
         let report = check.into_report();
         Ok(KeyValueReport {
             entries: report.slots,

@@ -12,13 +12,14 @@ use arbor_versions::{DirLock, Options, PruneStats, Retain, Version};
 use crate::key_value_version::key_value;
 use crate::{
     BlockRef, Computed, KeyValueEntry, KeyValueError, KeyValueReport, KeyValueSnapshot,
-    KeyValueVersion, KeyValueWrite, State, Tree,
+    KeyValueVersion, KeyValueWrite, Scratch, State, Tree,
 };
 
 /// Keys and values of 32 bytes under a tree, with history and proofs.
 ///
 /// Each batch makes a version. As long as a version is retained it can be read, proven and rolled
-/// back to. Versions reach the disk with the next flush; a crash leaves the last flushed version.
+/// back to. Versions reach the disk with the next [flush](Self::flush); a crash leaves the last flushed
+/// version, and so does dropping the tree.
 ///
 /// | | AR16MT (amortized radix-16 Merkle tree) | EIP-8297 |
 /// |---|---|---|
@@ -56,6 +57,15 @@ impl KeyValueTree {
         Ok(Self { state })
     }
 
+    /// Has snapshots make versions that lie too far back for memory in temporary stores, and long
+    /// ways back go in steps, as [`State::with_scratch`] does.
+    #[must_use]
+    pub fn with_scratch(self, scratch: Scratch) -> Self {
+        Self {
+            state: self.state.with_scratch(scratch),
+        }
+    }
+
     /// Returns the latest version's number; `None` before the first batch.
     pub fn version(&self) -> Option<Version> {
         self.state.head().map(|head| head.version)
@@ -84,7 +94,7 @@ impl KeyValueTree {
     }
 
     /// Computes what a batch on top of the latest version makes of the tree, without changing
-    /// anything. On a thread of a rayon pool a large batch is spread over the pool.
+    /// anything. Spreads a large batch over the caller's rayon pool, like [`State::compute`].
     ///
     /// # Errors
     /// A key that occurs twice; a deletion under a tree that keeps every leaf; the store's errors.
@@ -108,8 +118,9 @@ impl KeyValueTree {
     /// [`flush`](Self::flush).
     ///
     /// # Errors
-    /// [`StateError::Stale`](crate::StateError::Stale) if the batch was computed on another version
-    /// than the latest; the store's errors.
+    /// [`StateError::OtherDatabase`](crate::StateError::OtherDatabase) if the batch was not computed
+    /// on this tree since it was opened; [`StateError::Stale`](crate::StateError::Stale) if it was
+    /// computed on another version than the latest; the store's errors.
     pub fn commit(&mut self, computed: Computed) -> Result<Version, KeyValueError> {
         let version = self.version().map_or(0, |version| version.0 + 1);
         self.state

@@ -1,24 +1,24 @@
 //! The roots of a tree that no header carries, each written with its version.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use alloy_primitives::{B256, hex};
 use arbor_store::Write;
 use arbor_versions::{Changes, Version, View};
 
 use crate::{Head, StateError, TreeKind};
-use arbor_state_tree::{Check, Computed, ROOTS, corrupt};
+use arbor_state_tree::{Check, ROOTS, RootPlace, Tree, corrupt};
 
 /// Enters the root after a block into what its version writes.
 pub(crate) fn put(changes: &mut Changes, number: u64, root: B256) {
     changes.put_node(ROOTS, &number.to_be_bytes(), Some(root.as_slice()));
 }
 
-/// Enters the root after a block into the changes that lead to it, if no header has it.
-pub(crate) fn note(kind: &TreeKind, computed: &mut Computed, number: u64, root: B256) {
-    if are_kept(kind) {
-        put(&mut computed.changes, number, root);
-    }
+/// Whether the next block's version is written with its root: no header has it.
+pub(crate) fn are_written(tree: &Tree, view: View<'_>) -> Result<bool, StateError> {
+    Ok(are_kept(tree.kind()) && tree.root_place(view)? == RootPlace::Apart)
 }
 
 /// The writes that take away the roots of all blocks above one.
@@ -72,23 +72,47 @@ impl<'a> Head<'a> {
             (Some(oldest), Some(head)) => oldest.0..head.version.0 + 1,
             _ => 0..0,
         };
-        let retained = versions.filter_map(move |version| match view.meta(Version(version)) {
-            Ok(meta) => meta.map(|meta| Ok((meta.block_number, B256::from(meta.root)))),
-            Err(error) => Some(Err(error.into())),
+        let retained = move || {
+            let retained =
+                versions
+                    .clone()
+                    .filter_map(move |version| match view.meta(Version(version)) {
+                        Ok(meta) => meta.map(|meta| Ok((meta.block_number, B256::from(meta.root)))),
+                        Err(error) => Some(Err(error.into())),
+                    });
+            retained.skip_while(move |row| matches!(row, Ok((number, _)) if *number < from))
+        };
+        let before = retained().take_while(move |row| match (row, first) {
+            (Ok((number, _)), Some(first)) => *number < first,
+            _ => true,
         });
-        let retained = retained
-            .skip_while(move |row| matches!(row, Ok((number, _)) if *number < from))
-            .take_while(move |row| match (row, first) {
-                (Ok((number, _)), Some(first)) => *number < first,
-                _ => true,
-            });
-        Ok(Box::new(retained.chain(rows)))
+        // A state that has moved to a tree that headers carry has no rows from then on.
+        let last = Rc::new(Cell::new(None));
+        let seen = Rc::clone(&last);
+        let rows = rows.inspect(move |row| {
+            if let Ok((number, _)) = row {
+                seen.set(Some(*number));
+            }
+        });
+        let moves = self.tree().moves().is_some();
+        let after = std::iter::once_with(move || {
+            let last = last.get();
+            let is_behind = move |row: &Result<(u64, B256), StateError>| match (row, last) {
+                (Ok((number, _)), Some(last)) => *number > last,
+                (Ok(_), None) => false,
+                (Err(_), _) => true,
+            };
+            moves.then(|| retained().filter(is_behind))
+        });
+        Ok(Box::new(
+            before.chain(rows).chain(after.flatten().flatten()),
+        ))
     }
 }
 
 /// Checks the rows: each is of a block that the database has, with the root of that block's version where it is remembered,
-/// and the head has one if any block has.
-pub(crate) fn check(check: &Check<'_>) -> Result<(), StateError> {
+/// and the head has one if any block has. Of a state that moves, only some versions have one.
+pub(crate) fn check(check: &Check<'_>, moves: bool) -> Result<(), StateError> {
     let view = check.view;
     let head = view.head().map(|head| head.block_number);
     let (mut last, mut first) = (None, None);
@@ -122,6 +146,9 @@ pub(crate) fn check(check: &Check<'_>) -> Result<(), StateError> {
                 "root of block {number}: its version has another one"
             ));
         }
+    }
+    if moves {
+        return Ok(());
     }
     let (oldest, newest) = (view.oldest(), view.head().map(|head| head.version));
     if let (Some(first), Some(oldest), Some(newest)) = (first, oldest, newest) {

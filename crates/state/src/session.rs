@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use alloy_primitives::{Address, B256, Bytes, U256};
+use alloy_primitives::{Address, B256, U256};
 use arbor_state_tree::{Computed, StateWitness, Touched, check_consistent};
 use arbor_verify::Proof;
 use arbor_versions::{Meta, Version};
@@ -13,7 +13,7 @@ use crate::head::Head;
 use crate::history::way_back;
 use crate::recovery::check_recovered;
 use crate::snapshot::StateSnapshot;
-use crate::{Account, HeadId, ReadError, StateChanges, StateError, StateView, roots};
+use crate::{HeadId, StateChanges, StateError, roots};
 
 /// The state after blocks that are not committed: a snapshot with a stack of blocks on top.
 ///
@@ -40,7 +40,8 @@ pub(crate) struct Step {
 }
 
 impl StateSnapshot {
-    /// Begins a session on top of the snapshot.
+    /// Begins a session on top of the snapshot. It can be committed if a [`State`](crate::State) made the snapshot, to that state alone: the
+    /// session of a snapshot that was opened for reading is never committed.
     ///
     /// # Errors
     /// A database whose recovery did not finish.
@@ -61,6 +62,7 @@ impl StateSnapshot {
         let mut session = self.session()?;
         if self.reader().meta().map(|meta| meta.version) != Some(version) {
             let (flat, nodes) = way_back(self.reader(), version)?;
+            session.state.rewinds = None;
             session.state.versions = self.versions.rolled_back(version, flat, nodes)?;
         }
         Ok(session)
@@ -68,8 +70,8 @@ impl StateSnapshot {
 }
 
 impl Session {
-    /// Computes what changes make of this state, and returns the session after the block. Called on a thread of a rayon pool, it spreads
-    /// large changes over the pool.
+    /// Computes what changes make of this state, and returns the session after the block. Spreads large changes over the caller's rayon
+    /// pool, like [`State::compute`](crate::State::compute).
     ///
     /// # Errors
     /// Those of [`State::compute`](crate::State::compute); a block whose number is below its parent's.
@@ -79,7 +81,9 @@ impl Session {
         let mut computed = tree.compute(head.view(), &[changes])?;
         let mut computed = computed.pop().expect("invariant: one for each");
         let root = computed.root();
-        roots::note(tree.kind(), &mut computed, block.number, root);
+        if roots::are_written(tree, head.view())? {
+            roots::put(&mut computed.changes, block.number, root);
+        }
         let on = head.meta().map(HeadId::of);
         let version = on.map_or(0, |on| on.version.0 + 1);
         let meta = block_meta(version, block.clone(), root);
@@ -96,6 +100,7 @@ impl Session {
             state: StateSnapshot {
                 versions,
                 tree: tree.clone(),
+                rewinds: None,
             },
         })
     }
@@ -165,31 +170,5 @@ impl fmt::Debug for Session {
             .field("state", &self.reader())
             .field("depth", &self.depth())
             .finish()
-    }
-}
-
-impl StateView for Session {
-    fn account(&self, address: Address) -> Result<Option<Account>, ReadError> {
-        self.reader().account(address)
-    }
-
-    fn accounts(&self, addresses: &[Address]) -> Result<Vec<Option<Account>>, ReadError> {
-        self.reader().accounts(addresses)
-    }
-
-    fn storage(&self, address: Address, slot: U256) -> Result<U256, ReadError> {
-        self.reader().storage(address, slot)
-    }
-
-    fn has_storage(&self, address: Address) -> Result<bool, ReadError> {
-        self.reader().has_storage(address)
-    }
-
-    fn expect(&self, accounts: &[Address], slots: &[(Address, U256)]) {
-        self.reader().expect(accounts, slots);
-    }
-
-    fn code(&self, code_hash: B256) -> Result<Bytes, ReadError> {
-        self.reader().code(code_hash)
     }
 }

@@ -36,6 +36,20 @@ impl Historical<'_> {
         })
     }
 
+    /// The order in which accounts are listed: that of the tree, and of a state that has moved to another one that of the other.
+    pub fn order(&self) -> &'static AccountOrder {
+        let tree = self.tree();
+        let Some(moves) = tree.moves() else {
+            return tree.order();
+        };
+        // What cannot be read here cannot be listed either.
+        let moved = moves.moved(self).ok().flatten();
+        match moved.is_some_and(|moved| moved.last_block.is_some()) {
+            true => moves.target().order(),
+            false => tree.order(),
+        }
+    }
+
     fn listed(
         &self,
         first: Option<u8>,
@@ -47,11 +61,11 @@ impl Historical<'_> {
 
 impl AccountSource for Historical<'_> {
     fn order(&self) -> &'static AccountOrder {
-        self.tree().order()
+        Historical::order(self)
     }
 
     fn stream(&self, first: Option<u8>) -> Result<KeyedAccounts<'_>, ReadError> {
-        Ok(self.tree().order().keyed(self.listed(first)?))
+        Ok(Historical::order(self).keyed(self.listed(first)?))
     }
 
     fn full(&self, first: Option<u8>) -> Result<FullAccounts<'_>, ReadError> {
@@ -107,7 +121,7 @@ impl ArrangedState<'_> {
 
 impl AccountSource for ArrangedState<'_> {
     fn order(&self) -> &'static AccountOrder {
-        self.state.tree().order()
+        self.state.order()
     }
 
     fn stream(&self, first: Option<u8>) -> Result<KeyedAccounts<'_>, ReadError> {

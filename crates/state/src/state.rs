@@ -3,27 +3,25 @@
 use std::fmt;
 use std::sync::Arc;
 
-use alloy_primitives::{Address, B256, Bytes, U256};
+use alloy_primitives::{Address, B256, U256};
 use arbor_store::Store;
 use arbor_tree::Hash;
 use arbor_verify::Proof;
 use arbor_versions::{
-    DirLock, Identity, Meta, Options, PruneStats, Retain, TableSpec, Version, Versions,
+    DirLock, Identity, Meta, Options, PruneStats, Retain, Snapshot, TableSpec, Version, Versions,
     VersionsError, stored_identity,
 };
 
 use crate::block_ref::{BlockRef, block_meta};
 use crate::head::Head;
-use crate::history::{Historical, way_back, way_to_before};
+use crate::history::{Historical, way_to_before};
 use crate::recovery::check_recovered;
+use crate::rewinds::{Scratch, Steps};
 use crate::roots;
 use crate::session::{Session, Step};
 use crate::snapshot::StateSnapshot;
 use crate::state_reader::StateReader;
-use crate::{
-    Account, AccountSource, HeadId, IntermediateRoots, Network, ReadError, StateChanges,
-    StateError, StateView, Tree,
-};
+use crate::{AccountSource, HeadId, IntermediateRoots, Network, StateChanges, StateError, Tree};
 use arbor_state_tree::Ahead;
 use arbor_state_tree::Leaves;
 use arbor_state_tree::{Computed, Unfinished, check_run};
@@ -41,12 +39,17 @@ fn with_ancestors(mut options: Options) -> Options {
 }
 
 /// A chain's state: flat tables, nodes and history over a store.
+///
+/// What is [committed](Self::commit) is durable with the next [flush](Self::flush). Dropping a state does not flush: versions since the last flush are then lost, as in a
+/// crash.
 pub struct State {
     store: Arc<dyn Store>,
     pub(crate) versions: Versions,
     tree: Tree,
     /// Whether a load began and its version was not committed.
     is_loading: bool,
+    /// Temporary stores for older versions in snapshots, if there are any.
+    scratch: Option<Scratch>,
     /// Where other threads read the latest state, if any of them do.
     published: Option<StateReader>,
 }
@@ -106,6 +109,7 @@ impl State {
             versions,
             tree,
             is_loading: false,
+            scratch: None,
             published: None,
         })
     }
@@ -142,10 +146,32 @@ impl State {
             versions,
             tree,
             is_loading,
+            scratch: None,
             published: None,
         };
         check_recovered(state.head())?;
         Ok(state)
+    }
+
+    /// Makes all durable and opens the database with another tree: one that moves, the one that it has moved to, or the one before a move that has moved nothing yet. What only
+    /// another tree has is dropped. A crash leaves the database as the one or the other; after an error it is to be opened anew.
+    ///
+    /// # Errors
+    /// A tree that is none of these; those of [`flush`](Self::flush) and [`open`](Self::open).
+    pub fn open_again(mut self, tree: Tree) -> Result<Self, StateError> {
+        self.flush()?;
+        let stored = stored_identity(&*self.store)?.ok_or(VersionsError::NotCreated)?;
+        let network = Network {
+            chain_id: stored.chain_id,
+            genesis_hash: stored.genesis.into(),
+        };
+        let (identity, tables) = (tree.identity(network), tree.kind().tables);
+        let versions = self.versions.open_again(&identity, tables)?;
+        Ok(Self {
+            versions,
+            tree,
+            ..self
+        })
     }
 
     /// Checks that the database has a whole state, or none.
@@ -190,10 +216,29 @@ impl State {
     /// A database whose load did not finish; the store's errors.
     pub fn snapshot(&mut self) -> Result<StateSnapshot, StateError> {
         self.check_loaded()?;
-        Ok(StateSnapshot {
-            versions: self.versions.snapshot()?,
+        let versions = self.versions.snapshot()?;
+        Ok(self.frozen(versions))
+    }
+
+    fn frozen(&self, versions: Snapshot) -> StateSnapshot {
+        let snapshot = StateSnapshot {
+            versions,
             tree: self.tree.clone(),
-        })
+            rewinds: None,
+        };
+        match &self.scratch {
+            Some(scratch) => snapshot.with_scratch(scratch.clone()),
+            None => snapshot,
+        }
+    }
+
+    /// Has snapshots make versions that lie too far back for memory in temporary stores, and long ways [back](Self::rollback) go in steps.
+    #[must_use]
+    pub fn with_scratch(self, scratch: Scratch) -> Self {
+        Self {
+            scratch: Some(scratch),
+            ..self
+        }
     }
 
     /// Keeps the nodes of the latest version and of all later ones, so that proofs of retained versions are look-ups. The next flush makes that durable, and it stays so
@@ -275,8 +320,8 @@ impl State {
             Some(reader) => {
                 let snapshot = self.versions.snapshot_at_once();
                 self.published = Some(reader.clone());
-                let (versions, tree) = (snapshot?, self.tree.clone());
-                reader.publish(StateSnapshot { versions, tree });
+                let snapshot = self.frozen(snapshot?);
+                reader.publish(snapshot);
             }
         }
         Ok(())
@@ -292,8 +337,10 @@ impl State {
         self.reader().root()
     }
 
-    /// Computes what changes on top of the latest version would make of the state. Called on a thread of a rayon pool,
-    /// it spreads large changes over the pool.
+    /// Computes what changes on top of the latest version would make of the state.
+    ///
+    /// Called on a thread of a rayon pool, it spreads large changes over the pool: `pool.install(|| state.compute(&changes))`. On a thread
+    /// outside of a pool, Merkle-Patricia uses that thread alone, and the other trees use rayon's global pool.
     ///
     /// # Errors
     /// [`WrongChanges`](crate::WrongChanges): old values that the state does not have, slots of an absent account, code
@@ -347,8 +394,10 @@ impl State {
     /// Makes computed changes the latest version. They reach the disk with the next flush.
     ///
     /// # Errors
-    /// [`StateError::Stale`] if they were computed on another head than the present one; [`StateError::PartOfRun`] if they
-    /// are some of several computed together; a database whose load or recovery did not finish; the store's errors.
+    /// [`StateError::OtherDatabase`] if they were not computed on this database since it was opened;
+    /// [`StateError::Stale`] if they were computed on another head than the present one;
+    /// [`StateError::PartOfRun`] if they are some of several computed together; a database whose load
+    /// or recovery did not finish; the store's errors.
     pub fn commit(&mut self, block: &BlockRef, computed: Computed) -> Result<(), StateError> {
         let root = computed.root();
         self.commit_as_one([(block.clone(), root)], computed)
@@ -368,8 +417,10 @@ impl State {
         self.check_run(&[&computed])?;
         let blocks: Vec<(BlockRef, B256)> = blocks.into_iter().collect();
         let mut computed = computed;
-        if let Some((block, root)) = blocks.last() {
-            roots::note(self.tree.kind(), &mut computed, block.number, *root);
+        if let Some((block, root)) = blocks.last()
+            && roots::are_written(&self.tree, self.versions.view())?
+        {
+            roots::put(&mut computed.changes, block.number, *root);
         }
         self.apply_as_one(blocks, computed)
     }
@@ -403,10 +454,13 @@ impl State {
                 .map(|(_, computed)| computed)
                 .collect::<Vec<_>>(),
         )?;
+        let are_written = roots::are_written(&self.tree, self.versions.view())?;
         let versions = (self.next_version()..).zip(blocks);
         let versions = versions.map(|(version, (block, mut computed))| {
             let root = computed.root();
-            roots::note(self.tree.kind(), &mut computed, block.number, root);
+            if are_written {
+                roots::put(&mut computed.changes, block.number, root);
+            }
             (block_meta(version, block, root), computed.changes)
         });
         let versions = versions.collect();
@@ -420,10 +474,13 @@ impl State {
     /// budget for unflushed changes is used up. [`flush`](Self::flush) makes them durable.
     ///
     /// # Errors
-    /// [`StateError::Stale`] if the head is none of the versions that the session consists of; a database whose load or recovery did not
-    /// finish; the store's errors.
+    /// [`StateError::OtherDatabase`] if the session does not come from a snapshot of this state; [`StateError::Stale`] if the head is none of
+    /// the versions that the session consists of; a database whose load or recovery did not finish; the store's errors.
     pub fn commit_session(&mut self, session: Session) -> Result<(), StateError> {
         self.check_finished()?;
+        if session.reader().view().open_id() != self.versions.view().open_id() {
+            return Err(StateError::OtherDatabase);
+        }
         let (base, head) = (session.base(), self.head().map(HeadId::of));
         let steps = session.steps_on(head).ok_or(StateError::Stale {
             computed_on: base,
@@ -447,7 +504,7 @@ impl State {
 
     fn check_run(&self, run: &[&Computed]) -> Result<(), StateError> {
         check_recovered(self.head())?;
-        check_run(self.head(), self.is_loading, run)
+        check_run(self.versions.view(), self.is_loading, run)
     }
 
     fn next_version(&self) -> u64 {
@@ -475,7 +532,8 @@ impl State {
     ) -> Result<Computed, StateError> {
         check_order(source, self.tree.order())?;
         self.begin_load()?;
-        self.tree.load(&mut self.versions, source, progress)
+        let computed = self.tree.load(&mut self.versions, source, progress)?;
+        Ok(computed.of_database(self.versions.view()))
     }
 
     /// Loads writes of a state that is built [in parts](arbor_state_tree::Build), ascending by table and key, and durable on return. The same
@@ -522,18 +580,27 @@ impl State {
     }
 
     /// Writes all versions to the store and makes them durable.
+    ///
+    /// # Errors
+    /// The store's errors, and those of the HEAD file. Nothing is lost from memory.
     pub fn flush(&mut self) -> Result<(), StateError> {
         self.versions.flush()?;
         Ok(())
     }
 
     /// Merges the store's files, so that the space of overwritten data is given back.
+    ///
+    /// # Errors
+    /// The store's errors.
     pub fn compact(&self) -> Result<(), StateError> {
         self.store.compact()?;
         Ok(self.versions.announce()?)
     }
 
     /// Bytes of the store's files; `None` for a store without files.
+    ///
+    /// # Errors
+    /// A folder that cannot be read.
     pub fn disk_bytes(&self) -> Result<Option<u64>, StateError> {
         Ok(self.store.disk_bytes()?)
     }
@@ -547,18 +614,52 @@ impl State {
     }
 
     /// The state as it was at a retained version.
+    ///
+    /// # Errors
+    /// A version that is not retained; the store's errors.
     pub fn at(&self, version: Version) -> Result<Historical<'_>, StateError> {
         self.reader().at(version)
     }
 
-    /// Returns to a retained version; later ones are gone.
+    /// Returns to a retained version; later ones are gone. Durable on return.
+    ///
+    /// With [temporary stores](Self::with_scratch), a way back that is longer than memory allows goes in steps, each of which is a whole version: a crash, or an error, leaves the database at one of them, and the next call
+    /// goes on from there.
+    ///
+    /// # Errors
+    /// A version that is not retained; undo that does not lead to a version's root; the store's errors.
     pub fn rollback(&mut self, to: Version) -> Result<(), StateError> {
-        let (flat, nodes) = way_back(self.reader(), to)?;
-        self.versions.rollback(to, flat, nodes)?;
+        let steps = Steps {
+            changes: self.scratch.as_ref().map_or(u64::MAX, Scratch::step),
+            deadline: None,
+        };
+        steps.roll_back((&mut self.versions, &self.tree), to, |error| error)?;
         self.publish()
     }
 
+    /// Returns to the state after the block with this number, as [`rollback`](Self::rollback) does.
+    ///
+    /// # Errors
+    /// [`StateError::NoBlock`] if no retained version is of that block; those of [`rollback`](Self::rollback).
+    pub fn rollback_to_block(&mut self, number: u64) -> Result<(), StateError> {
+        let to = self.reader().at_block(number)?.meta().version;
+        self.rollback(to)
+    }
+
+    /// Returns to the state after the block with this hash, as [`rollback`](Self::rollback) does. Looks at the retained versions one after
+    /// another, newest first.
+    ///
+    /// # Errors
+    /// Those of [`rollback_to_block`](Self::rollback_to_block).
+    pub fn rollback_to_block_hash(&mut self, hash: B256) -> Result<(), StateError> {
+        let to = self.reader().at_block_hash(hash)?.meta().version;
+        self.rollback(to)
+    }
+
     /// Forgets the history that `retain` does not cover.
+    ///
+    /// # Errors
+    /// The store's errors.
     pub fn prune(&mut self, retain: Retain) -> Result<PruneStats, StateError> {
         Ok(self.versions.prune(retain)?)
     }
@@ -587,10 +688,10 @@ impl StateLeaves<'_> {
         self.leaves.compute(self.state.versions.view(), writes)
     }
 
-    /// As [`compute`](Self::compute), with a proof of each write and then of each of some reads, and the root after each.
+    /// Like [`compute`](Self::compute), with a proof of each write and then of each of some reads, and the root after each.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`compute`](Self::compute).
     pub fn compute_proven(
         &self,
         writes: &[LeafWrite],
@@ -599,31 +700,5 @@ impl StateLeaves<'_> {
         self.state.check_finished()?;
         let view = self.state.versions.view();
         self.leaves.compute_proven(view, writes, reads)
-    }
-}
-
-impl StateView for State {
-    fn account(&self, address: Address) -> Result<Option<Account>, ReadError> {
-        self.reader().account(address)
-    }
-
-    fn accounts(&self, addresses: &[Address]) -> Result<Vec<Option<Account>>, ReadError> {
-        self.reader().accounts(addresses)
-    }
-
-    fn storage(&self, address: Address, slot: U256) -> Result<U256, ReadError> {
-        self.reader().storage(address, slot)
-    }
-
-    fn has_storage(&self, address: Address) -> Result<bool, ReadError> {
-        self.reader().has_storage(address)
-    }
-
-    fn expect(&self, accounts: &[Address], slots: &[(Address, U256)]) {
-        self.reader().expect(accounts, slots);
-    }
-
-    fn code(&self, code_hash: B256) -> Result<Bytes, ReadError> {
-        self.reader().code(code_hash)
     }
 }

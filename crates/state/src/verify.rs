@@ -2,12 +2,17 @@
 //! rebuilt from its undo records, every other record compared with its neighbours. Machines can share the work by ranges of keys.
 
 use alloy_primitives::B256;
-use arbor_state_tree::{Check, CheckedPart, MetaCheck, PartOf, VerifyProgress, VerifyReport};
+use arbor_state_tree::{
+    Check, CheckedPart, MetaCheck, PartOf, Rewind, VerifyProgress, VerifyReport,
+};
 
 use crate::{State, StateError, StateSnapshot, VerifiedPart, VerifiedParts, roots};
 
 impl State {
     /// Checks the whole database, as [`StateSnapshot::verify`] does, without a look at the headers.
+    ///
+    /// # Errors
+    /// Those of [`snapshot`](Self::snapshot) and of [`StateSnapshot::verify`]: what stops the check.
     pub fn verify(&mut self) -> Result<VerifyReport, StateError> {
         self.snapshot()?.verify(&|_| {}, &mut |_| Ok(()))
     }
@@ -87,6 +92,12 @@ impl StateSnapshot {
         self.join(check, meta, |_| Ok(parts))
     }
 
+    /// How history is checked that is more than fits into memory, if there is a way.
+    pub(crate) fn rewind(&self) -> Option<&dyn Rewind> {
+        let rewinds = self.rewinds.as_deref()?;
+        Some(rewinds)
+    }
+
     fn check<'a>(
         &'a self,
         part: PartOf,
@@ -94,7 +105,8 @@ impl StateSnapshot {
     ) -> Check<'a> {
         let head = self.reader();
         let tables = head.tree().kind().tables;
-        Check::new(head.view(), tables, part.first_bytes().len(), progress)
+        let check = Check::new(head.view(), tables, part.first_bytes().len(), progress);
+        check.with_rewind(self.rewind())
     }
 
     fn check_part(&self, check: &Check<'_>, part: PartOf) -> Result<CheckedPart, StateError> {
@@ -116,14 +128,16 @@ impl StateSnapshot {
             || {
                 let flat_root = tree.check_join(&check, parts(&check)?)?;
                 if roots::are_kept(tree.kind()) {
-                    roots::check(&check)?;
+                    roots::check(&check, tree.moves().is_some())?;
                 }
                 Ok::<B256, StateError>(flat_root)
             },
             || {
-                check.history(tree);
-                self.versions
-                    .verify_records(meta, &mut |fault| check.tell_fault(fault))
+                check.history(tree)?;
+                let records = self
+                    .versions
+                    .verify_records(meta, &mut |fault| check.tell_fault(fault));
+                Ok::<_, StateError>(records?)
             },
         );
         Ok(VerifyReport {

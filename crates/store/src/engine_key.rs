@@ -4,24 +4,21 @@ use std::cmp::Ordering;
 
 use crate::{KeyRange, OWNER_BYTES, Table, Write};
 
-/// The byte before all keys of tables [by owner](Table::is_by_owner).
-const BY_OWNER: u8 = *Table::BY_OWNER.start();
-
 /// A key's parts in the order in which an engine has them. Writes ascend by them.
 pub(crate) type Parts<'k> = ([u8; 1], &'k [u8], &'k [u8], &'k [u8]);
 
-/// The table's byte, then the key; in a table by owner a byte that all of these share, then the owner, the table's byte, and the
+/// The table's byte, then the key; in a table by owner a byte that those of its group share, then the owner, the table's byte, and the
 /// rest of the key. A key that is too short to have an owner comes as far as it goes.
 ///
 /// What a key does not have is nothing of the key itself, where there is memory: to compare nothing at no address (`&[]`) takes glibc's `memcmp` with AVX-512 some 80 ns.
 pub(crate) fn parts<'k>(table: &'k Table, key: &'k [u8]) -> Parts<'k> {
     let none = &key[..0];
-    if !table.is_by_owner() {
+    let Some(group) = table.group() else {
         return ([table.0], none, none, key);
-    }
+    };
     match key.split_at_checked(OWNER_BYTES) {
-        Some((owner, rest)) => ([BY_OWNER], owner, std::slice::from_ref(&table.0), rest),
-        None => ([BY_OWNER], key, none, none),
+        Some((owner, rest)) => ([group.0], owner, std::slice::from_ref(&table.0), rest),
+        None => ([group.0], key, none, none),
     }
 }
 
@@ -106,7 +103,14 @@ mod tests {
 
     use super::*;
 
-    const TABLES: [Table; 4] = [Table(0x7f), Table(0x80), Table(0x82), Table(0x83)];
+    const TABLES: [Table; 6] = [
+        Table(0x7f),
+        Table(0x80),
+        Table(0x82),
+        Table(0x83),
+        Table(0xc0),
+        Table(0xc2),
+    ];
 
     /// Keys of few owners, and what a scan may be given of them.
     fn key() -> impl Strategy<Value = Vec<u8>> {

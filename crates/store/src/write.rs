@@ -1,6 +1,5 @@
 //! Tables, values and writes.
 
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// A stored value; cheap to clone and to share between caches.
@@ -21,12 +20,19 @@ pub const MAX_KEY_BYTES: usize = u16::MAX as usize - 2;
 pub const OWNER_BYTES: usize = 32;
 
 impl Table {
-    /// Tables by owner.
-    pub(crate) const BY_OWNER: RangeInclusive<u8> = 0x80..=0x82;
-
-    /// Whether the table is one of 0x80 to 0x82, which persistent stores keep by owner: its keys have at least [`OWNER_BYTES`] bytes.
+    /// Whether the table is one of 0x80 to 0x82, or of 0xc0 to 0xc2, which persistent stores keep by owner: its keys have at least [`OWNER_BYTES`] bytes. Those two
+    /// groups lie apart.
     pub fn is_by_owner(self) -> bool {
-        Self::BY_OWNER.contains(&self.0)
+        self.group().is_some()
+    }
+
+    /// The first of the tables by owner among which this one lies, if it is one of them: those of a group are kept together.
+    pub fn group(self) -> Option<Self> {
+        match self.0 {
+            0x80..=0x82 => Some(Self(0x80)),
+            0xc0..=0xc2 => Some(Self(0xc0)),
+            _ => None,
+        }
     }
 }
 

@@ -50,6 +50,7 @@ pub mod eip7864;
 #[cfg(feature = "eip8297")]
 pub mod eip8297;
 mod header_root;
+mod moving;
 mod mpt;
 #[cfg(any(
     feature = "ar16mt",
@@ -66,6 +67,7 @@ pub mod verkle;
 
 use arbor_state_tree::Registry;
 
+pub use moving::Moving;
 #[cfg(feature = "conformance")]
 pub use mpt::model::naive_root;
 pub use mpt::{MPT, MerklePatricia};

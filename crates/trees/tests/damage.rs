@@ -477,6 +477,11 @@ fn too_many_chunks_of_code_are_found() {
 
 /// Commits accounts with so many slots each.
 fn commit(state: &mut State, accounts: impl Iterator<Item = (Address, u64)>) {
+    commit_block(state, 0, accounts);
+}
+
+/// The same, as a block of a number.
+fn commit_block(state: &mut State, number: u64, accounts: impl Iterator<Item = (Address, u64)>) {
     let mut changes = StateChanges::default();
     for (number, (address, slots)) in (0..).zip(accounts) {
         let slots = (0..slots).map(|slot| {
@@ -497,11 +502,59 @@ fn commit(state: &mut State, accounts: impl Iterator<Item = (Address, u64)>) {
     }
     let computed = state.compute(&changes).unwrap();
     let block = BlockRef {
-        number: 0,
+        number,
         hash: B256::ZERO,
         record: vec![],
     };
     state.commit(&block, computed).unwrap();
+}
+
+/// The nodes that are kept of older versions are compared with those that undo leads to: a flipped bit, a lost record and a spare one are found.
+#[test]
+fn damage_to_old_nodes_is_found() {
+    for tree in &*TREES {
+        let store = stored_state(tree);
+        let mut state = open_as(&store, tree);
+        state.keep_nodes();
+        for version in 1..4u8 {
+            let accounts = (0..9).map(|number| Address::with_last_byte(60 + 20 * version + number));
+            commit_block(
+                &mut state,
+                version.into(),
+                accounts.map(|address| (address, 5)),
+            );
+        }
+        state.flush().unwrap();
+        assert_eq!(state.verify().unwrap().faults, [""; 0]);
+        drop(state);
+        let table = 0xee;
+        let name = tree.kind().name;
+        let put = |key: &[u8], value: &[u8]| Write::put(Table(table), key, value);
+        let is_found = |what: &str, writes: &[Write], undo: &[Write]| {
+            store.write(writes, true).unwrap();
+            let found = open_as(&store, tree).verify();
+            assert!(found.is_err() || !found.unwrap().is_ok(), "{name}: {what}");
+            store.write(undo, true).unwrap();
+        };
+        let all = records(&store, table);
+        assert!(all.len() > 2, "{name}");
+        for (key, value) in &all {
+            let (whole, gone) = ([put(key, value)], Write::delete(Table(table), &key[..]));
+            for place in (0..value.len()).step_by(1 + value.len() / 60) {
+                let mut damaged = value.to_vec();
+                damaged[place] ^= 1 << (place % 8);
+                let what = format!("byte {place} of {} of {key:02x?}", value.len());
+                is_found(&what, &[put(key, &damaged)], &whole);
+            }
+            is_found("lost", &[gone], &whole);
+        }
+        let (first, value) = &all[0];
+        let mut key = first.clone();
+        key[7] = 4;
+        let gone = Write::delete(Table(table), &key[..]);
+        is_found("spare", &[put(&key, value)], &[gone]);
+        assert!(open_as(&store, tree).verify().unwrap().is_ok());
+    }
 }
 
 /// Small storage tries that lie side by side are built together, and each is held to its own account and nodes all the same.

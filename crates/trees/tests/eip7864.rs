@@ -136,7 +136,8 @@ fn a_proof_names_its_revision() {
     proof.write_json(&mut bytes, false).unwrap();
     let mut file: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
     assert_eq!(file["form"], "eip7864/1");
-    let read = |file: &serde_json::Value| arbor_verify::standard().read(file.clone()).unwrap();
+    let read =
+        |file: &serde_json::Value| arbor_verify::standard().read_as_told(file.clone()).unwrap();
     let Verdict::True(claims) = read(&file).verify(state.root()).unwrap() else {
         panic!("it holds");
     };

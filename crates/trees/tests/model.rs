@@ -13,7 +13,8 @@ use crate::trees::{self, registry};
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256, keccak256};
 use arbor_ipa::Committer;
 use arbor_state::{
-    AccountSlots, BlockRef, Historical, Network, State, StateChanges, StateError, StateView, Tree,
+    AccountSlots, BlockRef, Historical, Network, Scratch, State, StateChanges, StateError,
+    StateView, Tree,
 };
 use arbor_state_tree::conformance::Codes;
 use arbor_store::{MemoryStore, Store};
@@ -81,7 +82,12 @@ impl Place {
                 Arc::new(FjallStore::open(folder.path(), &Default::default()).unwrap())
             }
         };
-        State::open(store, None, tree.clone(), network, options).unwrap()
+        let state = State::open(store, None, tree.clone(), network, options).unwrap();
+        // Three changes are much: most ways back go in steps.
+        state.with_scratch(Scratch::new(3, || {
+            let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+            Ok((store, Box::new(())))
+        }))
     }
 }
 
@@ -91,9 +97,13 @@ fn check(state: &State, version: u64, expected: &Expected) {
 }
 
 pub(crate) fn check_then(then: &Historical, expected: &Expected) {
-    let contents = &expected.contents;
     let root = expected.root;
     assert_eq!(B256::from(then.meta().root), root, "{:?}", then.meta());
+    check_proofs(then, &check_contents(then, &expected.contents));
+}
+
+/// Everything readable at a version equals the model's contents; returns what proofs of it are to show.
+pub(crate) fn check_contents(then: &Historical, contents: &Contents) -> Vec<ProvenAccount> {
     let mut proven = Vec::new();
     for number in 0..ACCOUNTS {
         let address = address(number);
@@ -123,7 +133,6 @@ pub(crate) fn check_then(then: &Historical, expected: &Expected) {
                 .collect(),
         });
     }
-    check_proofs(then, &proven);
     let mut dumped = BTreeMap::new();
     then.dump::<StateError>(|account| {
         dumped.insert(account.address, (account.storage.len(), account.root));
@@ -143,6 +152,7 @@ pub(crate) fn check_then(then: &Historical, expected: &Expected) {
         })
         .collect();
     assert_eq!(dumped, expected);
+    proven
 }
 
 /// Accounts and slots are proven, present and absent, alone and together; a proof comes back from its file, and holds under
@@ -165,6 +175,7 @@ fn check_proofs(then: &Historical, accounts: &[ProvenAccount]) {
         let mut file = Vec::new();
         proof.write_json(&mut file, false).unwrap();
         let known = Kinds::new(registry().rows().map(|row| row.verify));
+        let known = known.only(then.tree().kind().name).unwrap();
         let read = known.read(serde_json::from_slice(&file).unwrap());
         let read = read.unwrap();
         assert_eq!(read.form().name, proof.form().name);
@@ -184,6 +195,18 @@ fn check_proofs(then: &Historical, accounts: &[ProvenAccount]) {
         let other = read.verify(then.tree().empty_root());
         let holds = matches!(other, Ok(Verdict::True(_)));
         assert_eq!(holds, root == then.tree().empty_root());
+    }
+}
+
+/// A snapshot has the same versions; those far back are made in stores of their own. In any order: some are on the way to others.
+fn check_snapshot(state: &mut State, history: &[Expected]) {
+    let snapshot = state.snapshot().unwrap();
+    let last = history.len() as u64;
+    let versions = last.saturating_sub(7)..last;
+    for version in versions.clone().rev().chain(versions) {
+        if let Ok(then) = snapshot.reader().at(Version(version)) {
+            check_then(&then, &history[version as usize]);
+        }
     }
 }
 
@@ -291,6 +314,13 @@ fn agrees_in_runs(
             Step::Prune(keep) => {
                 state.prune(Retain::Last(keep)).unwrap();
             }
+            Step::KeepNodes => {
+                state.keep_nodes_back(&mut |_, _| true).unwrap();
+                let oldest = state.reader().view().oldest();
+                let since = state.keeps_nodes_since();
+                prop_assert!(since.is_some() && oldest.is_none_or(|oldest| since == Some(oldest)));
+            }
+            Step::ForgetNodes => state.forget_nodes().unwrap(),
         }
         if let Some(last) = history.last() {
             let head = history.len() as u64 - 1;
@@ -300,6 +330,9 @@ fn agrees_in_runs(
                 if state.at(Version(version)).is_ok() {
                     check(&state, version, &history[version as usize]);
                 }
+            }
+            if head.is_multiple_of(3) {
+                check_snapshot(&mut state, &history);
             }
             let root = naive_root(&last.contents);
             prop_assert_eq!(state.reader().flat_root().unwrap(), root);
@@ -312,7 +345,7 @@ fn agrees_in_runs(
     Ok(())
 }
 
-fn memory() -> Place {
+pub(crate) fn memory() -> Place {
     Place::Memory(Arc::default())
 }
 
@@ -329,7 +362,7 @@ const EVERYTHING: Form = Form {
 };
 
 /// The usual number of random histories, times the number in the environment's `ARBOR_CASES`.
-fn cases(usual: u32) -> ProptestConfig {
+pub(crate) fn cases(usual: u32) -> ProptestConfig {
     let times = std::env::var("ARBOR_CASES");
     let times = times.map_or(1, |times| times.parse().expect("ARBOR_CASES is a number"));
     ProptestConfig {

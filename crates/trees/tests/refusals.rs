@@ -11,7 +11,7 @@ use crate::trees::{NETWORK, address, block, change, empty, open, plain, trees};
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use arbor_state::recovery::{EntriesReader, Order, Recovery};
 use arbor_state::{
-    Account, AccountChange, AccountOrder, AccountSource, Computed, FullAccount, HeadId,
+    Account, AccountChange, AccountOrder, AccountSource, BlockRef, Computed, FullAccount, HeadId,
     KeyedAccount, KeyedAccounts, ReadError, State, StateChanges, StateError, StateSnapshot,
     StateView, Tree, Unfinished, WrongChanges,
 };
@@ -236,11 +236,57 @@ fn what_fits_the_state_is_not_refused() {
     }
 }
 
+/// Two databases that have the same state, or none, do not take each other's changes.
+#[test]
+fn changes_computed_on_another_database_are_refused() {
+    let refused = |done: Result<(), StateError>| {
+        assert!(matches!(done, Err(StateError::OtherDatabase)), "{done:?}");
+    };
+    let refuse = |one: &mut State, other: &mut State, number, changes: &StateChanges| {
+        let computed = |on: &State| on.compute(changes).unwrap();
+        refused(other.commit(&block(number), computed(one)));
+        refused(other.commit_together([(block(number), computed(one))]));
+        refused(other.flat_root_after(&[computed(one)]).map(drop));
+        let session = one.session().unwrap();
+        refused(other.commit_session(session.apply(&block(number), changes).unwrap()));
+    };
+    for tree in trees() {
+        let (mut one, mut other) = (empty(&tree), empty(&tree));
+        refuse(&mut one, &mut other, 0, &first_block());
+        commit(&mut one, 0, &first_block());
+        commit(&mut other, 0, &first_block());
+        assert_eq!(one.head(), other.head());
+        refuse(&mut one, &mut other, 1, &second_block());
+        check_unharmed(&mut other, 0);
+    }
+}
+
+/// What was computed before a database was closed is computed again.
+#[test]
+fn changes_computed_before_a_database_was_opened_are_refused() {
+    for tree in trees() {
+        let store = Arc::new(MemoryStore::default());
+        let mut state = open(&tree, &store);
+        commit(&mut state, 0, &first_block());
+        state.flush().unwrap();
+        let before = state.compute(&second_block()).unwrap();
+        let session = state.session().unwrap();
+        drop(state);
+        let mut state = open(&tree, &store);
+        let error = state.commit(&block(1), before).unwrap_err();
+        assert!(matches!(error, StateError::OtherDatabase), "{error}");
+        let error = state.commit_session(session).unwrap_err();
+        assert!(error.to_string().contains("compute them again"), "{error}");
+        check_unharmed(&mut state, 0);
+    }
+}
+
 #[test]
 fn changes_computed_on_another_head_are_refused() {
     for tree in trees() {
         let mut state = begun(&tree);
-        let first = state.root();
+        let head = |state: &State| state.head().map(HeadId::of);
+        let on = head(&state);
         let paid = |balance| {
             one(
                 PLAIN,
@@ -255,20 +301,13 @@ fn changes_computed_on_another_head_are_refused() {
             on_first(&state),
         );
         commit(&mut state, 1, &paid(2));
-        let second = state.root();
-        let expected = |version, root| {
-            Some(HeadId {
-                version: Version(version),
-                root,
-            })
-        };
+        let at = head(&state);
         let check = |error: StateError, wanted: Option<HeadId>, at: Option<HeadId>| {
             let StateError::Stale { computed_on, head } = error else {
                 panic!("{error}");
             };
             assert_eq!((computed_on, head), (wanted, at));
         };
-        let (on, at) = (expected(0, first), expected(1, second));
         check(
             state
                 .flat_root_after(std::slice::from_ref(&stale))
@@ -292,9 +331,17 @@ fn changes_computed_on_another_head_are_refused() {
         let on_second = state.compute(&one(PLAIN, change(Some(plain(3, 2)), None, &[])));
         state.rollback(Version(0)).unwrap();
         commit(&mut state, 1, &paid(3));
-        let at = expected(1, state.root());
+        let branch = head(&state);
         let error = state.commit(&block(2), on_second.unwrap()).unwrap_err();
-        check(error, expected(1, second), at);
+        check(error, at, branch);
+        // Also if nothing but the block's hash is another one.
+        let on_branch = state.compute(&one(PLAIN, change(Some(plain(3, 3)), None, &[])));
+        state.rollback(Version(0)).unwrap();
+        let computed = state.compute(&paid(3)).unwrap();
+        let twin = BlockRef::new(1, B256::repeat_byte(0x77));
+        state.commit(&twin, computed).unwrap();
+        let error = state.commit(&block(2), on_branch.unwrap()).unwrap_err();
+        check(error, branch, head(&state));
         // And one to which the database has returned is the same.
         state.rollback(Version(0)).unwrap();
         state.commit(&block(1), again).unwrap();
@@ -305,7 +352,7 @@ fn changes_computed_on_another_head_are_refused() {
         check_unharmed(&mut state, 0);
         let on_nothing = empty(&tree).compute(&first_block()).unwrap();
         let error = state.commit(&block(1), on_nothing).unwrap_err();
-        check(error, None, expected(0, first));
+        assert!(matches!(error, StateError::OtherDatabase), "{error}");
         check_unharmed(&mut state, 0);
     }
 }
@@ -473,7 +520,10 @@ fn a_database_whose_load_did_not_finish_is_refused() {
         let loaded = state.load(&whole, &|_, _| ()).unwrap();
         refused(on_nothing(&state).map(drop));
         refused(state.commit(&block(0), before));
+        let unloaded = Computed::of_load(loaded.root(), Default::default());
         let error = empty(&tree).commit(&block(0), loaded).unwrap_err();
+        assert!(matches!(error, StateError::OtherDatabase), "{error}");
+        let error = empty(&tree).commit(&block(0), unloaded).unwrap_err();
         assert!(matches!(error, StateError::NotLoaded), "{error}");
         let mut state = empty(&tree);
         let loaded = state.load(&whole, &|_, _| ()).unwrap();

@@ -20,6 +20,8 @@ mod layouts;
 mod lives;
 mod load;
 mod model;
+mod moving;
+mod past_states;
 mod recent;
 mod recovery;
 mod refusals;

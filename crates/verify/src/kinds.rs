@@ -18,6 +18,7 @@ use crate::eip7864;
 #[cfg(feature = "eip8297")]
 use crate::eip8297;
 use crate::mpt;
+use crate::two_trees;
 #[cfg(feature = "verkle")]
 use crate::verkle;
 
@@ -31,6 +32,8 @@ pub struct VerifyKind {
     pub tree: &'static str,
     /// The forms of its proofs.
     pub forms: &'static [ProofForm],
+    /// The tree that hashes the same leaves to the same root, and in which accounts lie elsewhere. A root does not show which of the two it is of.
+    pub twin: Option<&'static str>,
     /// Says what proven leaves, which have keys and no names, show of an account. A tree that has it proves keys alone: what
     /// accounts they are depends on the tree that the root is of, which neither the root nor the file shows, and whoever
     /// checks has to say. `None` if proofs show accounts by themselves, or leaves are nobody's.
@@ -213,6 +216,18 @@ pub enum NotRead {
         /// The error's message, cut where it is long.
         message: String,
     },
+    /// Its accounts lie where its form says, and another tree with the same roots has them elsewhere.
+    #[error(
+        "it is of the form {form}, and a root does not show whether it is of the tree {tree} or {twin}: whoever checks has to know, and say, which"
+    )]
+    WhichTree {
+        /// The form.
+        form: &'static str,
+        /// The tree that has it.
+        tree: &'static str,
+        /// The tree with the same roots.
+        twin: &'static str,
+    },
     /// A field is not what the form promises.
     #[error("it is no proof of the form {form}")]
     Field {
@@ -246,6 +261,7 @@ pub fn standard() -> Kinds {
         &eip7864::VERIFY,
         #[cfg(feature = "eip7864")]
         &eip7864::VERIFY_A,
+        &two_trees::VERIFY,
     ])
 }
 
@@ -261,6 +277,11 @@ impl Kinds {
         self.rows.iter().find(|row| row.tree == tree).copied()
     }
 
+    /// The tree with this name alone, if it is among these: the tree is as much a part of what is trusted as the root is.
+    pub fn only(&self, tree: &str) -> Option<Self> {
+        Some(Self::new([self.find(tree)?]))
+    }
+
     /// All forms of all trees.
     pub fn forms(&self) -> impl Iterator<Item = &'static ProofForm> + '_ {
         self.rows.iter().flat_map(|row| row.forms)
@@ -272,11 +293,49 @@ impl Kinds {
     /// A file may name its tree next to its form, as `arbor serve` does. The name must be that of a
     /// tree with such proofs. Nothing else follows from it, because a file may name any tree.
     ///
+    /// Of trees with the same roots ([`VerifyKind::twin`]) there may be only [one](Self::only): otherwise a file could say that an
+    /// account lies where another one does.
+    ///
     /// # Errors
     /// [`NotRead`]: no form, or one that is not known; fields of another form; what is not of its
-    /// form.
-    pub fn read(&self, mut file: Value) -> Result<Box<dyn Proof>, NotRead> {
+    /// form; accounts of one of two trees with the same roots.
+    pub fn read(&self, file: Value) -> Result<Box<dyn Proof>, NotRead> {
+        self.read_by(file, |form| self.check_twin(form))
+    }
+
+    /// As [`read`](Self::read), but believes a file which of two trees with the same roots it is of: if the proof holds, its keys are proven, and its accounts
+    /// are as the file says.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read), but for those accounts.
+    pub fn read_as_told(&self, file: Value) -> Result<Box<dyn Proof>, NotRead> {
+        self.read_by(file, |_| Ok(()))
+    }
+
+    /// Checks that no other tree has the same roots as the one tree with this form.
+    fn check_twin(&self, form: &'static ProofForm) -> Result<(), NotRead> {
+        let has = |row: &VerifyKind| row.forms.iter().any(|of| of.name == form.name);
+        for row in self.rows().filter(|row| has(row)) {
+            if let Some(twin) = row.twin.and_then(|twin| self.find(twin))
+                && !has(twin)
+            {
+                return Err(NotRead::WhichTree {
+                    form: form.name,
+                    tree: row.tree,
+                    twin: twin.tree,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn read_by(
+        &self,
+        mut file: Value,
+        check: impl FnOnce(&'static ProofForm) -> Result<(), NotRead>,
+    ) -> Result<Box<dyn Proof>, NotRead> {
         let form = self.recognise(&mut file)?;
+        check(form)?;
         (form.decode)(file).map_err(|error| NotRead::Field {
             form: form.name,
             error: Box::new(error),
@@ -463,7 +522,10 @@ mod tests {
         // go-ethereum's answers under EIP-8297 have the field of Merkle-Patricia's, too.
         let answer = json!({"accountProof": [], "proofFormat": "eip8297"});
         assert!(error(answer).contains("no proof of the form eip8297/1"));
-        // This form has the testnets' field, too.
+        // Two trees have proofs of this form: only who says which one is read further. It has the testnets' field, too.
+        let of_two = json!({"form": "verkle/1", "stateDiff": []});
+        assert!(matches!(kinds.read(of_two), Err(NotRead::WhichTree { .. })));
+        let error = |file| kinds.read_as_told(file).expect_err("no proof").to_string();
         let shared = json!({"form": "verkle/1", "verkleProof": 1, "stateDiff": []});
         assert!(error(shared).contains("no proof of the form verkle/1"));
         for tree in [json!("mpt"), json!("oak"), json!(7)] {
@@ -493,6 +555,7 @@ mod tests {
         static KIND: VerifyKind = VerifyKind {
             tree: "other",
             forms: &OTHER,
+            twin: None,
             account_of: None,
             partial_state: None,
             compact: None,

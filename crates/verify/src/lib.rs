@@ -2,7 +2,9 @@
 //!
 //! A proof file names its [form](ProofForm) (`"form": "mpt/1"`), or is of one of the two forms that other programs write
 //! and that name none: EIP-1186 (`eth_getProof`) and the Verkle testnets' witnesses. [`Kinds::read`] finds the one
-//! form that a file has; [`Proof::verify`] holds the proof against a root and returns a [`Verdict`].
+//! form that a file has; [`Proof::verify`] holds the proof against a root and returns a [`Verdict`]. A root does not show its tree, which is named by
+//! [`Kinds::only`]. A true proof may still be of something else than what was asked: [`Claims::account`], [`ProvenAccount::slot`] and [`Claims::leaf`]
+//! look for that, and [`Claims::doubtful`] must be empty if the prover is not trusted.
 //!
 //! Merkle-Patricia is always there. Every other tree is a cargo feature, and all of them are default features. The feature `rayon`
 //! spreads work over threads.
@@ -17,12 +19,15 @@
 //!     "form": "mpt/1", "address": Address::ZERO, "accountProof": ["0x80"], "balance": "0x0", "nonce": "0x0",
 //!     "codeHash": B256::ZERO, "storageHash": B256::ZERO, "storageProof": [],
 //! });
-//! let proof = standard().read(file)?;
+//! let kinds = standard().only("mpt").expect("it is always there");
+//! let proof = kinds.read(file)?;
 //! let Verdict::True(claims) = proof.verify(root)? else { panic!("it holds") };
-//! assert_eq!(claims.accounts[0].account, None);
+//! let account = claims.account(Address::ZERO).expect("it is the one that was asked for");
+//! assert_eq!(account.account, None);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![forbid(unsafe_code)]
+#![warn(clippy::missing_errors_doc)]
 #![cfg_attr(
     not(all(
         feature = "ar16mt",
@@ -53,11 +58,15 @@ mod proof;
 mod quantity;
 #[cfg(any(feature = "eip7864", feature = "eip8297", feature = "verkle"))]
 pub mod stems;
+pub mod two_trees;
 #[cfg(feature = "verkle")]
 pub mod verkle;
 mod witness_parts;
 
-pub use arbor_accounts::AccountSlots;
+pub use arbor_accounts::{
+    Account, AccountChange, AccountSlots, IntermediateRoots, ReadError, Reads, SlotChange,
+    StateChanges, StateView,
+};
 pub use compact::{
     CompactForm, CompactSizes, CompactWitness, ExpandedWitness, IsChunk, NotCompact,
 };

@@ -94,10 +94,24 @@ pub struct Claims {
     pub leaves: Vec<ProvenLeaf>,
     /// The keys between which the leaves are all that there are.
     pub range: Option<Range>,
-    /// Parts of keys whose absence is shown only if the proof was made honestly, in hexadecimal.
+    /// Parts of keys whose absence is shown only if the proof was made honestly, in hexadecimal. Who does not trust the prover takes a proof with any for false.
     pub doubtful: Vec<String>,
     /// Values beside the proof of which it says nothing.
     pub unproven: usize,
+}
+
+impl Claims {
+    /// What is shown of an account; `None` if that is nothing. A proof that holds may be of other accounts than the one that was asked for.
+    pub fn account(&self, address: Address) -> Option<&ProvenAccount> {
+        self.accounts
+            .iter()
+            .find(|account| account.address == address)
+    }
+
+    /// What is shown of a key; `None` if that is nothing.
+    pub fn leaf(&self, key: B256) -> Option<&ProvenLeaf> {
+        self.leaves.iter().find(|leaf| leaf.key == key)
+    }
 }
 
 /// An account that is proven.
@@ -109,6 +123,14 @@ pub struct ProvenAccount {
     pub account: Option<Account>,
     /// Slots and values; `None` for a slot that was never written, where the tree tells that from zero.
     pub slots: Vec<(U256, Option<U256>)>,
+}
+
+impl ProvenAccount {
+    /// The value of a slot, zero if it was never written; `None` if nothing is shown of it.
+    pub fn slot(&self, slot: U256) -> Option<U256> {
+        let shown = self.slots.iter().find(|(shown, _)| *shown == slot);
+        shown.map(|(_, value)| value.unwrap_or_default())
+    }
 }
 
 /// A leaf that is proven.

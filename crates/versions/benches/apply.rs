@@ -45,6 +45,9 @@ impl Chain {
             layout: 1,
             chain_id: 1,
             genesis: [0; 32],
+            space: 0,
+            moves_to: None,
+            since: None,
         };
         let store = Arc::new(MemoryStore::default());
         let versions = Versions::create(store, None, &identity, &tables, options);

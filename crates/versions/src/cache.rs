@@ -8,7 +8,7 @@ use arbor_store::{Reader, Scan, Store, StoreError, Table, Value};
 use foldhash::fast::{FixedState, FoldHasher, RandomState};
 use quick_cache::{Equivalent, Weighter, sync::Cache};
 
-use crate::identity::FIRST_OWN_TABLE;
+use crate::space::FIRST_OWN_TABLE;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct CacheKey {
@@ -107,6 +107,11 @@ impl CachedStore {
 
     pub(crate) fn store(&self) -> &dyn Store {
         &*self.store
+    }
+
+    /// The store, for whoever opens it again.
+    pub(crate) fn shared_store(&self) -> Arc<dyn Store> {
+        self.store.clone()
     }
 
     /// The weight that it may have.

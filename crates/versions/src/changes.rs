@@ -4,6 +4,7 @@ use arbor_store::{Table, Value, Write, check_key};
 
 use crate::error::VersionsError;
 use crate::identity::{Schema, TableKind};
+use crate::space::placed;
 use crate::version::Version;
 
 /// A change of a flat key.
@@ -260,12 +261,31 @@ impl Changes {
         nodes.map(|(table, (key, record))| (table, key, record))
     }
 
+    /// These changes in the tables of the same names in the other [space](crate::OTHER_SPACE).
+    #[must_use]
+    pub fn in_other_space(mut self) -> Self {
+        self.place(1);
+        self
+    }
+
+    fn place(&mut self, space: u8) {
+        let flat = self.flat.iter_mut().map(|entry| &mut entry.table);
+        let nodes = self.nodes.iter_mut().map(|entry| &mut entry.table);
+        let blobs = self.blobs.iter_mut().map(|blob| &mut blob.table);
+        for table in flat.chain(nodes).chain(blobs) {
+            *table = placed(space, *table);
+        }
+    }
+
     /// Checks tables and keys, sorts the flat changes and drops those that change nothing.
     pub(crate) fn prepare(
         &mut self,
         schema: &Schema,
         version: Version,
     ) -> Result<(), VersionsError> {
+        if schema.space != 0 {
+            self.place(schema.space);
+        }
         let buffer = &self.buffer;
         for entry in &self.flat {
             check(

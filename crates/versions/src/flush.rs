@@ -308,9 +308,9 @@ impl<'a> Comparison<'a> {
         let job = self.job;
         let of = |(position, spec): (usize, &'a TableSpec)| (spec, job.layer.entries(position));
         let specs = job.schema.specs();
-        let is_by_owner = |spec: &TableSpec| spec.table.is_by_owner();
+        let group = |spec: &TableSpec| spec.table.group();
         let entries = specs
-            .chunk_by(move |a, b| is_by_owner(a) && is_by_owner(b))
+            .chunk_by(move |a, b| group(a).is_some() && group(a) == group(b))
             .scan(0, |begin, together| {
                 let positions = *begin..;
                 *begin += together.len();

@@ -244,6 +244,9 @@ mod tests {
                 layout: 1,
                 chain_id: 1,
                 genesis: [0x11; 32],
+                space: 0,
+                moves_to: None,
+                since: None,
             },
             head: Some(FlushedVersion {
                 version: 9,

@@ -10,6 +10,7 @@ use crate::error::VersionsError;
 use crate::filters::Filters;
 use crate::identity::TableKind;
 use crate::index::{ChangedBy, Of};
+use crate::space::all_placed;
 use crate::undo::{Cursor, missing, stored_cursor};
 use crate::version::Version;
 use crate::view::{Entries, View};
@@ -31,20 +32,21 @@ impl<'a> View<'a> {
         table: Table,
         key: &[u8],
     ) -> Result<Option<Value>, VersionsError> {
-        let head = self.unflushed.retained(version)?;
-        self.unflushed
+        let (view, table) = self.placed(table);
+        let head = view.unflushed.retained(version)?;
+        view.unflushed
             .schema
             .position_of_kind(table, TableKind::Flat)?;
         let hash = Filters::hash(table, key);
         let mut next = version.0 + 1;
         while next <= head {
-            let epoch = next / self.unflushed.epoch;
-            if self.unflushed.indexed.contains(&epoch) {
-                let end = (epoch + 1) * self.unflushed.epoch;
-                let changed_by = ChangedBy::read(self.base, Of::Flat, (epoch, table, key))?;
-                if let Some((offset, chunk)) = changed_by.from(next % self.unflushed.epoch).next() {
-                    let changed = epoch * self.unflushed.epoch + offset;
-                    let old = self.old_value(changed, chunk, table, key)?;
+            let epoch = next / view.unflushed.epoch;
+            if view.unflushed.indexed.contains(&epoch) {
+                let end = (epoch + 1) * view.unflushed.epoch;
+                let changed_by = ChangedBy::read(view.base, Of::Flat, (epoch, table, key))?;
+                if let Some((offset, chunk)) = changed_by.from(next % view.unflushed.epoch).next() {
+                    let changed = epoch * view.unflushed.epoch + offset;
+                    let old = view.old_value(changed, chunk, table, key)?;
                     return old.ok_or_else(|| {
                         VersionsError::malformed(
                             format!("index of epoch {epoch}"),
@@ -55,15 +57,15 @@ impl<'a> View<'a> {
                 next = end;
                 continue;
             }
-            let filter = self.filter(next)?;
+            let filter = view.filter(next)?;
             if filter.binary_search(&hash).is_ok()
-                && let Some(old) = self.old_value(next, 0, table, key)?
+                && let Some(old) = view.old_value(next, 0, table, key)?
             {
                 return Ok(old);
             }
             next += 1;
         }
-        self.newest().get(table, key)
+        view.newest().get(table, key)
     }
 
     /// Scans a flat table as of a retained version, like [`View::scan`]. Reads the undo of every
@@ -78,14 +80,15 @@ impl<'a> View<'a> {
         prefix: &[u8],
         from: &[u8],
     ) -> Result<Entries<'a>, VersionsError> {
-        let head = self.unflushed.retained(version)?;
-        self.unflushed
+        let (view, table) = self.placed(table);
+        let head = view.unflushed.retained(version)?;
+        view.unflushed
             .schema
             .position_of_kind(table, TableKind::Flat)?;
         let fits = |t: Table, key: &[u8]| t == table && key.starts_with(prefix) && key >= from;
-        let old = self.oldest_values(version.0 + 1, head, fits)?;
+        let old = view.oldest_values(version.0 + 1, head, fits)?;
         let over = old.into_iter().map(|((_, key), value)| (key, value));
-        self.newest()
+        view.newest()
             .scan_under(over.collect(), table, prefix, from)
     }
 
@@ -98,7 +101,7 @@ impl<'a> View<'a> {
         let head = self.last(version)?;
         let old = self.oldest_values(version.0 + 1, head, |_, _| true)?;
         let entry = |((table, key), value)| Write { table, key, value };
-        Ok(old.into_iter().map(entry).collect())
+        Ok(all_placed(self.space, old.into_iter().map(entry).collect()))
     }
 
     /// Returns what a version changed, with the values before it, ascending by table and key.
@@ -111,7 +114,7 @@ impl<'a> View<'a> {
             .retained(Version(version.0.saturating_sub(1)))?;
         let mut old = Vec::new();
         self.each_change(version.0, |cursor| old.push(undo_entry(cursor)))?;
-        Ok(old)
+        Ok(all_placed(self.space, old))
     }
 
     /// As [`undo_of`](View::undo_of), of the keys of one table that begin with one of some bytes. So that very large versions can be gone through by parts.
@@ -124,13 +127,14 @@ impl<'a> View<'a> {
         table: Table,
         first: RangeInclusive<u8>,
     ) -> Result<Vec<Write>, VersionsError> {
-        self.unflushed
+        let (view, table) = self.placed(table);
+        view.unflushed
             .retained(Version(version.0.saturating_sub(1)))?;
         let mut old = Vec::new();
-        self.each_change_of_part(version.0, table, &first, |cursor| {
+        view.each_change_of_part(version.0, table, &first, |cursor| {
             old.push(undo_entry(cursor));
         })?;
-        Ok(old)
+        Ok(all_placed(self.space, old))
     }
 
     /// As [`undo_since`](View::undo_since), of the keys of one table that begin with one of some bytes.
@@ -143,17 +147,21 @@ impl<'a> View<'a> {
         table: Table,
         first: RangeInclusive<u8>,
     ) -> Result<Vec<Write>, VersionsError> {
-        let head = self.last(version)?;
+        let (view, table) = self.placed(table);
+        let head = view.last(version)?;
         let mut oldest = BTreeMap::new();
         for version in version.0 + 1..=head {
-            self.each_change_of_part(version, table, &first, |cursor| {
+            view.each_change_of_part(version, table, &first, |cursor| {
                 oldest
                     .entry(Box::from(cursor.key()))
                     .or_insert_with(|| cursor.old().map(Value::from));
             })?;
         }
         let entry = |(key, value)| Write { table, key, value };
-        Ok(oldest.into_iter().map(entry).collect())
+        Ok(all_placed(
+            self.space,
+            oldest.into_iter().map(entry).collect(),
+        ))
     }
 
     /// About how many flat keys a version changed, from one read: its undo may be too large to be counted through.

@@ -1,12 +1,10 @@
 //! What a database is: stored when it is created, checked whenever it is opened.
 
-use arbor_store::Table;
+use arbor_store::{Table, Write};
 use serde::{Deserialize, Serialize};
 
 use crate::error::VersionsError;
-
-/// First table byte that belongs to this crate; callers' tables are below.
-pub(crate) const FIRST_OWN_TABLE: u8 = 0xee;
+use crate::space::{FIRST_OWN_TABLE, all_placed, placed};
 
 /// What a database commits to and how.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -24,10 +22,69 @@ pub struct Identity {
     /// The hash of the chain's genesis block.
     #[serde(with = "hex_array")]
     pub genesis: [u8; 32],
+    /// The [space](crate::OTHER_SPACE) of the tree's tables: 0, or 1 after a move to another tree. The database says which, not whoever opens it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub space: u8,
+    /// The move to another tree, if there is one under way or ahead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moves_to: Option<MovesTo>,
+    /// The first block whose version has this tree's root, after a move from another tree. Versions before it are remembered with other roots.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<u64>,
+}
+
+/// A move of the state to another tree, block by block.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct MovesTo {
+    /// The first block that moves something.
+    pub at: u64,
+    /// Accounts and slots that a block moves.
+    pub stride: u64,
+    /// The tree.
+    pub tree: String,
+    /// The revision of its specification.
+    pub revision: String,
+    /// The hash function or commitment.
+    pub hash: String,
+    /// The version of the stored layout.
+    pub layout: u32,
+}
+
+fn is_zero(space: &u8) -> bool {
+    *space == 0
 }
 
 impl Identity {
-    /// Checks that `self`, as stored, is what the caller wants.
+    /// This database with another move, or none.
+    #[must_use]
+    pub fn moving_to(&self, moves_to: Option<MovesTo>) -> Self {
+        Self {
+            moves_to,
+            ..self.clone()
+        }
+    }
+
+    /// This database once it has moved: with the other tree, in the other space. None if it moves nowhere.
+    pub fn moved(&self) -> Option<Self> {
+        let MovesTo {
+            tree,
+            revision,
+            hash,
+            layout,
+            ..
+        } = self.moves_to.clone()?;
+        Some(Self {
+            tree,
+            revision,
+            hash,
+            layout,
+            space: 1 - self.space.min(1),
+            moves_to: None,
+            ..self.clone()
+        })
+    }
+
+    /// Checks that `self`, as stored, is what the caller wants. The space, and the blocks of moves, are not compared.
     ///
     /// # Errors
     /// [`VersionsError::Identity`] names the first field that differs.
@@ -47,6 +104,17 @@ impl Identity {
                 const_hex::encode(wanted.genesis),
             ),
         ];
+        let moves = |identity: &Self| {
+            let moves = identity.moves_to.as_ref();
+            moves.map_or_else(
+                || "nothing".to_owned(),
+                |to| format!("{} ({}, {})", to.tree, to.revision, to.hash),
+            )
+        };
+        let fields =
+            fields
+                .into_iter()
+                .chain([("tree that it moves to", moves(self), moves(wanted))]);
         for (field, stored, wanted) in fields {
             if stored != wanted {
                 return Err(VersionsError::Identity {
@@ -99,18 +167,24 @@ pub struct TableSpec {
     pub kind: TableKind,
 }
 
-/// The caller's tables, ascending.
+/// The caller's tables as the store has them, ascending.
 #[derive(Debug)]
 pub(crate) struct Schema {
     specs: Vec<TableSpec>,
     positions: [u8; 256],
+    /// The [space](crate::space) of the tables that callers name.
+    pub(crate) space: u8,
 }
 
 const UNKNOWN: u8 = u8::MAX;
 
 impl Schema {
-    pub(crate) fn new(specs: &[TableSpec]) -> Result<Self, VersionsError> {
+    /// The tables, as a caller names them, of a database in a space.
+    pub(crate) fn new(specs: &[TableSpec], space: u8) -> Result<Self, VersionsError> {
         let mut specs = specs.to_vec();
+        for spec in &mut specs {
+            spec.table = placed(space, spec.table);
+        }
         specs.sort_by_key(|spec| spec.table);
         let mut positions = [UNKNOWN; 256];
         for (position, spec) in specs.iter().enumerate() {
@@ -128,7 +202,25 @@ impl Schema {
                 reason,
             });
         }
-        Ok(Self { specs, positions })
+        Ok(Self {
+            specs,
+            positions,
+            space,
+        })
+    }
+
+    /// The tables as a caller names them.
+    pub(crate) fn named(&self) -> Vec<TableSpec> {
+        let named = |spec: &TableSpec| TableSpec {
+            table: placed(self.space, spec.table),
+            ..*spec
+        };
+        self.specs.iter().map(named).collect()
+    }
+
+    /// A caller's writes, to the tables of the store.
+    pub(crate) fn placed(&self, writes: Vec<Write>) -> Vec<Write> {
+        all_placed(self.space, writes)
     }
 
     pub(crate) fn specs(&self) -> &[TableSpec] {
@@ -186,7 +278,7 @@ pub(crate) struct StoredIdentity {
 /// A table in [`StoredIdentity`].
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct StoredTable {
-    table: u8,
+    pub(crate) table: u8,
     name: String,
     kind: String,
 }
@@ -218,9 +310,8 @@ impl StoredIdentity {
             .map_err(|error| VersionsError::malformed("identity record", error.to_string()))
     }
 
-    /// Checks identity and tables against what the caller wants. A table that the database does not know yet is empty.
-    pub(crate) fn check(&self, wanted: &Self) -> Result<(), VersionsError> {
-        self.identity.check(&wanted.identity)?;
+    /// Checks the tables against those that the caller wants. A table that the database does not know yet is empty.
+    pub(crate) fn check_tables(&self, wanted: &Self) -> Result<(), VersionsError> {
         if !self
             .tables
             .iter()

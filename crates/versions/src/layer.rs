@@ -326,7 +326,7 @@ mod tests {
             name: "t",
             kind,
         });
-        Layer::new(&Schema::new(&specs).expect("valid"))
+        Layer::new(&Schema::new(&specs, 0).expect("valid"))
     }
 
     fn keys(entries: Entries<'_>) -> Vec<Vec<u8>> {

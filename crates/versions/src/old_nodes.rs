@@ -11,24 +11,24 @@
 //!
 //! The records have the form of [undo](crate::undo), in small chunks, and an [index](crate::index) of their own.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arbor_store::{Table, Value, Write};
 
-use crate::changes::Changes;
 use crate::difference::apply;
 use crate::error::VersionsError;
 use crate::filters::Filters;
-use crate::identity::TableKind;
-use crate::index::{self, ChangedBy, Of};
-use crate::kept_nodes::{Changed, KeptNodes, Old, missing, record, since_write};
+use crate::index::{ChangedBy, Of};
+use crate::kept_nodes::{KeptNodes, Old, missing};
 use crate::layout;
-use crate::meta::HeadRecord;
-use crate::undo::{Cursor, UndoRecord, found_cursor};
+use crate::space::all_placed;
+use crate::undo::{Cursor, found_cursor};
 use crate::version::Version;
-use crate::versions::Versions;
 use crate::view::{Entry, View};
+
+/// Versions whose records tell how large those of all are.
+const SIZED: u64 = 64;
 
 /// What is found of a node on the way from a record to the head.
 #[derive(Default)]
@@ -64,6 +64,39 @@ impl Search {
 }
 
 impl<'a> View<'a> {
+    /// The version from which on old nodes are kept; `None` if they are not.
+    pub fn keeps_nodes_since(self) -> Option<Version> {
+        let kept = self.unflushed.nodes.as_ref()?;
+        Some(Version(kept.since.max(self.unflushed.oldest)))
+    }
+
+    /// About how many bytes the stored records of old nodes have, without their index: so many as those of some versions lead to expect. `None` if they are not kept.
+    ///
+    /// # Errors
+    /// The store's errors.
+    pub fn old_node_bytes(self) -> Result<Option<u64>, VersionsError> {
+        let (Some(since), Some(head)) = (self.keeps_nodes_since(), &self.unflushed.head) else {
+            return Ok(None);
+        };
+        let versions = head.version.0 - since.0;
+        let (mut sized, mut bytes) = (0, 0);
+        while sized < versions.min(SIZED) {
+            let version = since.0 + 1 + sized * versions / versions.min(SIZED);
+            let mut chunk = 0;
+            loop {
+                let key = layout::undo_key(version, chunk);
+                let found = self.base.get(layout::OLD_NODES, &key);
+                match found.map_err(VersionsError::store("reading old nodes"))? {
+                    Some(found) => bytes += (key.len() + found.len()) as u64,
+                    None => break,
+                }
+                chunk += 1;
+            }
+            sized += 1;
+        }
+        Ok(Some(bytes * versions / sized.max(1)))
+    }
+
     /// The first version, not below this one, of which the nodes can be read; `None` if old nodes are not kept from there on.
     ///
     /// # Errors
@@ -84,7 +117,58 @@ impl<'a> View<'a> {
         Ok(Some(Version(head)))
     }
 
-    fn is_kept(self, kept: &KeptNodes, version: u64) -> Result<bool, VersionsError> {
+    /// The nodes that changed from a kept version up to the next kept one, as they were at the first, and that one; `None` if the nodes of neither are known.
+    /// `version` is the second. The writes ascend by table and key.
+    ///
+    /// # Errors
+    /// [`VersionsError::NotRetained`]; the store's errors; a malformed record.
+    pub fn nodes_before(
+        self,
+        version: Version,
+    ) -> Result<Option<(Version, Vec<Write>)>, VersionsError> {
+        self.unflushed.retained(version)?;
+        let Some(kept) = &self.unflushed.nodes else {
+            return Ok(None);
+        };
+        let first = kept.since.max(self.unflushed.oldest);
+        let Some(before) = self.kept_before(kept, first, version.0)? else {
+            return Ok(None);
+        };
+        let mut writes: Vec<Write> = Vec::new();
+        self.each_node(kept, version.0, |cursor| {
+            writes.push(Write {
+                table: cursor.table(),
+                key: cursor.key().into(),
+                value: None,
+            });
+        })?;
+        let mut nodes = Vec::with_capacity(writes.len());
+        for run in writes.chunk_by(|a, b| a.table == b.table) {
+            let keys: Vec<&[u8]> = run.iter().map(|write| &write.key[..]).collect();
+            nodes.extend(self.nodes_then(before, run[0].table, &keys)?);
+        }
+        for (write, node) in writes.iter_mut().zip(nodes) {
+            write.value = node;
+        }
+        Ok(Some((Version(before), all_placed(self.space, writes))))
+    }
+
+    /// The last kept version before one, from `first` on, if there is one.
+    fn kept_before(
+        self,
+        kept: &KeptNodes,
+        first: u64,
+        version: u64,
+    ) -> Result<Option<u64>, VersionsError> {
+        for before in (first..version).rev() {
+            if self.is_kept(kept, before)? {
+                return Ok(Some(before));
+            }
+        }
+        Ok(None)
+    }
+
+    pub(crate) fn is_kept(self, kept: &KeptNodes, version: u64) -> Result<bool, VersionsError> {
         Ok(version == kept.since || self.node_cursor(kept, version, 0)?.is_some())
     }
 
@@ -144,7 +228,11 @@ impl<'a> View<'a> {
             .filter(|(_, search)| unfound(search))
             .map(|(key, _)| *key)
             .collect();
-        let mut at_head = self.newest().multi_get(table, &missing)?.into_iter();
+        let newest = Self {
+            space: 0,
+            ..self.newest()
+        };
+        let mut at_head = newest.multi_get(table, &missing)?.into_iter();
         let nodes = searches.into_iter().map(|search| {
             let head = unfound(&&search).then(|| at_head.next().flatten());
             search.node(head.flatten())
@@ -163,7 +251,11 @@ impl<'a> View<'a> {
         let head = self.unflushed.retained(Version(version))?;
         let fits = |key: &[u8]| key.starts_with(prefix) && key >= from;
         let mut keys: BTreeSet<Box<[u8]>> = BTreeSet::new();
-        for entry in self.newest().scan(table, prefix, from)? {
+        let newest = Self {
+            space: 0,
+            ..self.newest()
+        };
+        for entry in newest.scan(table, prefix, from)? {
             keys.insert(entry?.0);
         }
         let mut next = version + 1;
@@ -299,7 +391,7 @@ impl<'a> View<'a> {
     }
 
     /// Goes through a version's record, ascending.
-    fn each_node(
+    pub(crate) fn each_node(
         self,
         kept: &KeptNodes,
         version: u64,
@@ -337,267 +429,5 @@ impl<'a> View<'a> {
         bytes
             .map(|bytes| Cursor::new(version, chunk, bytes.clone()))
             .transpose()
-    }
-}
-
-impl Versions {
-    /// The version from which on old nodes are kept; `None` if they are not.
-    pub fn keeps_nodes_since(&self) -> Option<Version> {
-        self.unflushed.nodes.as_ref().map(|kept| {
-            let oldest = self.unflushed.oldest;
-            Version(kept.since.max(oldest))
-        })
-    }
-
-    /// Keeps the nodes of the head and of all later versions, so that each can be read as long as its version is retained. The next flush makes that durable, and it stays so
-    /// until it is ended. Of a database that keeps them already nothing changes.
-    pub fn keep_nodes(&mut self) {
-        let head = self.head().map_or(0, |meta| meta.version.0);
-        let nodes = &mut self.unflushed.nodes;
-        nodes.get_or_insert_with(|| KeptNodes::since(head));
-    }
-
-    /// Forgets all old nodes, and keeps none from here on. Durable on return.
-    ///
-    /// # Errors
-    /// As [`flush`](Versions::flush).
-    pub fn forget_nodes(&mut self) -> Result<(), VersionsError> {
-        self.flush()?;
-        self.unflushed.nodes = None;
-        for pending in &mut self.unflushed.pending {
-            pending.nodes = None;
-        }
-        let store = self.base.store();
-        let failed = || VersionsError::store("forgetting old nodes");
-        let mut writes = vec![Write {
-            table: layout::SYSTEM,
-            key: layout::KEPT_NODES_KEY.into(),
-            value: None,
-        }];
-        for epoch in index::marked(store, Of::Nodes)? {
-            writes.push(Write {
-                table: layout::SYSTEM,
-                key: Of::Nodes.mark(epoch),
-                value: None,
-            });
-        }
-        // Without the mark nothing reads them.
-        store.write(&writes, true).map_err(failed())?;
-        for table in [layout::OLD_NODES, layout::NODE_INDEX] {
-            store.delete_prefix(table, &[]).map_err(failed())?;
-        }
-        self.store_snapshot = None;
-        self.announce()
-    }
-
-    /// Keeps the nodes of more versions, one by one: those before the first of which they are kept. Each list leads from one version to the one before: all
-    /// nodes that differ, as they were there. [`index_nodes`](Versions::index_nodes) makes it durable, and is to be called now and then: every version that has no index is looked at
-    /// for each node.
-    ///
-    /// # Errors
-    /// [`VersionsError::NotRetained`] if the version before is not; nodes that are not kept; as [`flush`](Versions::flush).
-    pub fn keep_nodes_before(&mut self, versions: Vec<Vec<Write>>) -> Result<(), VersionsError> {
-        self.flush()?;
-        let Some(kept) = &self.unflushed.nodes else {
-            return Err(VersionsError::malformed("old nodes", "they are not kept"));
-        };
-        let mut since = kept.since;
-        let mut writes = Vec::new();
-        for mut nodes in versions {
-            let before = Version(since.saturating_sub(1));
-            self.unflushed.retained(before)?;
-            nodes.sort_unstable_by(|a, b| (a.table, &a.key).cmp(&(b.table, &b.key)));
-            crate::changes::check_writes(&self.unflushed.schema, &nodes, TableKind::Nodes)?;
-            let mut after: Vec<Option<Value>> = Vec::with_capacity(nodes.len());
-            for run in nodes.chunk_by(|a, b| a.table == b.table) {
-                let keys: Vec<&[u8]> = run.iter().map(|write| &write.key[..]).collect();
-                after.extend(self.node_records_at(since, run[0].table, &keys)?);
-            }
-            let changed = nodes
-                .iter()
-                .zip(&after)
-                .filter(|(write, after)| write.value != **after);
-            let changed: Vec<Changed<'_>> = changed
-                .map(|(write, after)| {
-                    (
-                        write.table,
-                        &write.key[..],
-                        write.value.clone(),
-                        after.as_deref(),
-                    )
-                })
-                .collect();
-            for (chunk, bytes) in (0..).zip(record(since, &changed).chunks) {
-                writes.push(Write {
-                    table: layout::OLD_NODES,
-                    key: layout::undo_key(since, chunk).into(),
-                    value: Some(bytes),
-                });
-            }
-            // What comes before is read through it.
-            self.store_old_nodes(&mut writes, since)?;
-            since = before.0;
-        }
-        Ok(())
-    }
-
-    fn node_records_at(
-        &self,
-        version: u64,
-        table: Table,
-        keys: &[&[u8]],
-    ) -> Result<Vec<Option<Value>>, VersionsError> {
-        let is_head = self.head().is_some_and(|head| head.version.0 == version);
-        match is_head {
-            true => self.view().multi_get(table, keys),
-            false => self.view().nodes_then(version, table, keys),
-        }
-    }
-
-    /// Writes the record of the version from which on nodes were kept: they are from the one before it on.
-    fn store_old_nodes(
-        &mut self,
-        writes: &mut Vec<Write>,
-        version: u64,
-    ) -> Result<(), VersionsError> {
-        let since = version - 1;
-        writes.push(since_write(since));
-        // It does not have this record. Without it each version of the epoch is looked at.
-        let epoch = version / self.unflushed.epoch;
-        writes.push(Write {
-            table: layout::SYSTEM,
-            key: Of::Nodes.mark(epoch),
-            value: None,
-        });
-        let store = self.base.store();
-        store
-            .write(&std::mem::take(writes), false)
-            .map_err(VersionsError::store("keeping old nodes"))?;
-        if let Some(kept) = &mut self.unflushed.nodes {
-            kept.since = since;
-            kept.filters.forget(version);
-            if kept.indexed.contains(&epoch) {
-                Arc::make_mut(&mut kept.indexed).remove(&epoch);
-            }
-        }
-        self.store_snapshot = None;
-        Ok(())
-    }
-
-    /// Builds the indexes of old nodes that are missing, and makes all that is kept durable.
-    ///
-    /// # Errors
-    /// The store's errors; a malformed record.
-    pub fn index_nodes(&mut self) -> Result<(), VersionsError> {
-        self.flush()?;
-        let (Some(stored), Some(kept)) = (self.stored, &self.unflushed.nodes) else {
-            return Ok(());
-        };
-        let since = [since_write(kept.since)];
-        let written = self.base.store().write(&since, true);
-        written.map_err(VersionsError::store("keeping old nodes"))?;
-        for epoch in self.complete_node_epochs(stored) {
-            index::build(self.base.store(), Of::Nodes, epoch, self.unflushed.epoch)?;
-            if let Some(kept) = &mut self.unflushed.nodes {
-                Arc::make_mut(&mut kept.indexed).insert(epoch);
-            }
-        }
-        self.store_snapshot = None;
-        Ok(())
-    }
-
-    /// The epochs that are complete at `to` and have no index of old nodes.
-    pub(crate) fn complete_node_epochs(&self, to: HeadRecord) -> Vec<u64> {
-        let Some(kept) = &self.unflushed.nodes else {
-            return Vec::new();
-        };
-        let length = self.unflushed.epoch;
-        let candidates = to.oldest.max(kept.since) / length..(to.version + 1) / length;
-        candidates
-            .filter(|epoch| !kept.indexed.contains(epoch))
-            .filter(|epoch| index::last_version(*epoch, length) > to.oldest)
-            .collect()
-    }
-
-    /// The record of the nodes that changes of versions which are not applied yet will change, all of them together; `None` if nodes are not kept.
-    pub(crate) fn old_nodes_of<'c>(
-        &self,
-        version: u64,
-        changes: impl Iterator<Item = &'c Changes>,
-    ) -> Result<Option<Arc<UndoRecord>>, VersionsError> {
-        if self.unflushed.nodes.is_none() || version == 0 {
-            return Ok(None);
-        }
-        let nodes = changes.flat_map(Changes::node_entries);
-        let mut nodes: Vec<_> = nodes.collect();
-        // Of a node that several change the last one counts.
-        nodes.sort_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)));
-        nodes.dedup_by(|later, first| {
-            let same = (later.0, later.1) == (first.0, first.1);
-            if same {
-                first.2 = later.2;
-            }
-            same
-        });
-        let mut changed: Vec<Changed<'_>> = Vec::with_capacity(nodes.len());
-        for run in nodes.chunk_by(|a, b| a.0 == b.0) {
-            let keys: Vec<&[u8]> = run.iter().map(|(_, key, _)| *key).collect();
-            let olds = self.view().multi_get(run[0].0, &keys)?;
-            for ((table, key, new), old) in run.iter().zip(olds) {
-                if old.as_deref() != *new {
-                    changed.push((*table, *key, old, *new));
-                }
-            }
-        }
-        Ok(Some(Arc::new(record(version, &changed))))
-    }
-
-    /// The record that a version will have after a rollback to it, if it has none because its nodes came with a later version's. `nodes` are the writes of the rollback.
-    pub(crate) fn nodes_rolled_back_to(
-        &self,
-        to: u64,
-        nodes: &[Write],
-    ) -> Result<Option<Arc<UndoRecord>>, VersionsError> {
-        let view = self.view();
-        let Some(kept) = &self.unflushed.nodes else {
-            return Ok(None);
-        };
-        let head = self.unflushed.retained(Version(to))?;
-        let oldest = self.unflushed.oldest;
-        if to <= kept.since.max(oldest) || to == head || view.is_kept(kept, to)? {
-            return Ok(None);
-        }
-        let after = view
-            .kept_from(Version(to))?
-            .map_or(head, |version| version.0);
-        let mut before = to - 1;
-        while before > kept.since.max(oldest) && !view.is_kept(kept, before)? {
-            before -= 1;
-        }
-        let written: BTreeMap<(Table, &[u8]), Option<&[u8]>> = nodes
-            .iter()
-            .map(|write| ((write.table, &write.key[..]), write.value.as_deref()))
-            .collect();
-        // What changed up to the later version, and what changed and was changed back before it.
-        let keys = written.keys().map(|(table, key)| (*table, Box::from(*key)));
-        let mut keys: BTreeSet<(Table, Box<[u8]>)> = keys.collect();
-        view.each_node(kept, after, |cursor| {
-            keys.insert((cursor.table(), cursor.key().into()));
-        })?;
-        let keys: Vec<(Table, Box<[u8]>)> = keys.into_iter().collect();
-        let (mut olds, mut at_head) = (Vec::new(), Vec::new());
-        for run in keys.chunk_by(|a, b| a.0 == b.0) {
-            let keys: Vec<&[u8]> = run.iter().map(|(_, key)| &key[..]).collect();
-            olds.extend(view.nodes_then(before, run[0].0, &keys)?);
-            at_head.extend(view.multi_get(run[0].0, &keys)?);
-        }
-        let changed = keys.iter().zip(olds).zip(&at_head);
-        let changed = changed.map(|(((table, key), old), at_head)| {
-            let new = written.get(&(*table, &key[..])).copied();
-            (*table, &key[..], old, new.unwrap_or(at_head.as_deref()))
-        });
-        let changed = changed.filter(|(_, _, old, new)| old.as_deref() != *new);
-        let changed: Vec<Changed<'_>> = changed.collect();
-        Ok(Some(Arc::new(record(to, &changed))))
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use arbor_store::{Reader, Store};
+use arbor_store::{OverlayStore, Reader, Store, Table};
 
 use crate::cache::{CacheSeed, CachedStore};
 use crate::error::VersionsError;
@@ -18,9 +18,12 @@ use crate::kept_nodes::KeptNodes;
 use crate::layer::Layer;
 use crate::layout;
 use crate::meta::{HeadRecord, Meta, array, partly_loaded, read_head};
+use crate::node_keeping;
+use crate::open_id::OpenId;
 use crate::options::Options;
 use crate::pins::Pins;
 use crate::snapshot::Snapshot;
+use crate::space::MOVE;
 use crate::unflushed::Unflushed;
 use crate::version::Version;
 use crate::versions::Versions;
@@ -49,7 +52,7 @@ impl Versions {
         tables: &[TableSpec],
         options: Options,
     ) -> Result<Self, VersionsError> {
-        let schema = Schema::new(tables)?;
+        let schema = Schema::new(tables, identity.space)?;
         if let Some(found) = stored_identity(&*store)? {
             return Err(VersionsError::AlreadyCreated {
                 tree: found.tree,
@@ -69,6 +72,7 @@ impl Versions {
             .map_err(VersionsError::store("creating the database"))?;
         let unflushed = Unflushed {
             schema: Arc::new(schema),
+            open_id: OpenId::next(),
             epoch,
             layers: Vec::new(),
             pending: Vec::new(),
@@ -123,18 +127,29 @@ impl Versions {
         tables: &[TableSpec],
         options: Options,
     ) -> Result<Self, VersionsError> {
-        let (unflushed, stored) = read_stored(&*store, identity, tables, loads)?;
-        let files = files(lock.as_ref(), identity);
+        let (unflushed, stored, identity) = read_stored(&*store, identity, tables, loads)?;
+        let files = files(lock.as_ref(), &identity);
         if let Some(files) = &files {
             agree(files, unflushed.head.as_deref())?;
         }
         remove_unmarked(&*store, Of::Flat, &unflushed.indexed)?;
-        if let Some(kept) = &unflushed.nodes {
-            remove_unmarked(&*store, Of::Nodes, &kept.indexed)?;
+        match &unflushed.nodes {
+            Some(kept) => remove_unmarked(&*store, Of::Nodes, &kept.indexed)?,
+            None => remove_unkept(&*store)?,
         }
-        let now = StoredIdentity::new(identity, &unflushed.schema, unflushed.epoch);
-        if read_identity(&*store)?.is_some_and(|stored| stored != now) {
-            // It has tables from here on that it did not know.
+        let now = StoredIdentity::new(&identity, &unflushed.schema, unflushed.epoch);
+        if let Some(before) = read_identity(&*store)?
+            && before != now
+        {
+            // It has tables from here on that it did not know, or those of one tree alone after a move. Until these are dropped, it knows both.
+            for table in before
+                .tables
+                .iter()
+                .filter(|table| !now.tables.contains(table))
+            {
+                let dropped = store.delete_prefix(Table(table.table), &[]);
+                dropped.map_err(VersionsError::store("dropping the tables of another tree"))?;
+            }
             let write = layout::put(layout::SYSTEM, layout::IDENTITY_KEY, now.encode());
             store
                 .write(&[write], true)
@@ -143,6 +158,35 @@ impl Versions {
         Ok(Self::assemble(
             store, lock, files, unflushed, stored, options,
         ))
+    }
+
+    /// Makes all durable, and opens the database as something else: with a move to another tree, as the tree that it has moved to, or without a move. Tables that it then
+    /// does not have are dropped. A crash leaves it as the one or the other.
+    ///
+    /// After an error it is to be opened again.
+    ///
+    /// # Errors
+    /// Those of [`flush`](Self::flush) and of [`open`](Self::open).
+    pub fn open_again(
+        mut self,
+        identity: &Identity,
+        tables: &[TableSpec],
+    ) -> Result<Self, VersionsError> {
+        self.flush()?;
+        if let Some(thread) = self.giving_back.take() {
+            drop(thread.join());
+        }
+        let stored = stored_identity(self.base.store())?.ok_or(VersionsError::NotCreated)?;
+        let (identity, _) = agreed(&stored, identity)?;
+        if let Some(files) = &mut self.files {
+            files.identity = identity.clone();
+            let head = self.unflushed.head.as_deref();
+            files.write(head.map(|head| (head, head.version.0)))?;
+        }
+        let (store, lock) = (self.base.shared_store(), self._lock.take());
+        let options = self.options.clone();
+        drop(self);
+        Self::open(store, lock, &identity, tables, options)
     }
 
     fn assemble(
@@ -207,15 +251,43 @@ impl Snapshot {
         identity: &Identity,
         tables: &[TableSpec],
     ) -> Result<Self, VersionsError> {
-        let (unflushed, _) = read_stored(&*base, identity, tables, Loads::Whole)?;
+        // HEAD says that a move is given up, and the store does not know yet: nothing of it may be there any more.
+        if let Some(stored) = stored_identity(&*base)?
+            && stored.moves_to.is_some()
+            && stored.tree == identity.tree
+            && identity.moves_to.is_none()
+        {
+            let moved = base.get(MOVE, &[]);
+            if moved
+                .map_err(VersionsError::store("looking for a move"))?
+                .is_some()
+            {
+                stored.check(identity)?;
+            }
+        }
+        let (unflushed, _, identity) = read_stored(&*base, identity, tables, Loads::Whole)?;
         if let Some(dir) = dir {
-            agrees_with(&dir.around()?, identity, unflushed.head.as_deref())?;
+            agrees_with(&dir.around()?, &identity, unflushed.head.as_deref())?;
         }
         Ok(Self {
             of_writer: unflushed.layers.len(),
             base,
             unflushed,
         })
+    }
+
+    /// Opens the database as of the last flush for writing, which leaves it as it is: what is written goes into an empty store of its own, `over`.
+    ///
+    /// # Errors
+    /// Those of [`Versions::open`].
+    pub fn open_over(
+        &self,
+        over: Arc<dyn Store>,
+        options: Options,
+    ) -> Result<Versions, VersionsError> {
+        let store = Arc::new(OverlayStore::new(self.base.clone(), over));
+        let (identity, tables) = (self.identity()?, self.unflushed.schema.named());
+        Versions::open(store, None, &identity, &tables, options)
     }
 
     /// Writes the HEAD file of a directory anew, from what the store there says: where the file was lost or damaged, or knows of
@@ -256,10 +328,13 @@ fn read_stored(
     identity: &Identity,
     tables: &[TableSpec],
     loads: Loads,
-) -> Result<(Unflushed, Option<HeadRecord>), VersionsError> {
-    let schema = Schema::new(tables)?;
+) -> Result<(Unflushed, Option<HeadRecord>, Identity), VersionsError> {
     let found = read_identity(store)?.ok_or(VersionsError::NotCreated)?;
-    found.check(&StoredIdentity::new(identity, &schema, found.epoch))?;
+    let (mut identity, has_all) = agreed(&found.identity, identity)?;
+    let schema = Schema::new(tables, identity.space)?;
+    if has_all {
+        found.check_tables(&StoredIdentity::new(&identity, &schema, found.epoch))?;
+    }
     let stored = read_head(store)?;
     let head = match stored {
         None if loads == Loads::Whole && partly_loaded(store)? => {
@@ -268,8 +343,15 @@ fn read_stored(
         None => None,
         Some(record) => Some(head_meta(store, record)?),
     };
+    if let Some(record) = stored
+        && identity.space != found.identity.space
+    {
+        let oldest = read_meta(store, Version(record.oldest))?;
+        identity.since = oldest.map(|oldest| oldest.meta.block_number);
+    }
     let unflushed = Unflushed {
         schema: Arc::new(schema),
+        open_id: OpenId::next(),
         epoch: found.epoch,
         layers: Vec::new(),
         pending: Vec::new(),
@@ -280,7 +362,29 @@ fn read_stored(
         nodes: KeptNodes::read(store)?,
         answered: Arc::default(),
     };
-    Ok((unflushed, stored))
+    Ok((unflushed, stored, identity))
+}
+
+/// What a database is from here on, and whether it has all tables from before. It may be asked for with a move that it does not know, as the other tree that it moved to,
+/// or without the move that it knows: HEAD, from which callers know what to ask for, is written before the store.
+fn agreed(stored: &Identity, wanted: &Identity) -> Result<(Identity, bool), VersionsError> {
+    let moves = (stored.moves_to.is_some(), wanted.moves_to.is_some());
+    let is = |now: &Identity| now.check(wanted).is_ok();
+    let now = match moves {
+        (false, true) => Some(stored.moving_to(wanted.moves_to.clone())).filter(is),
+        (true, false) => {
+            let without = stored.moving_to(None);
+            [stored.moved(), Some(without)]
+                .into_iter()
+                .flatten()
+                .find(is)
+        }
+        _ => None,
+    };
+    match now {
+        Some(now) => Ok((now, moves.1)),
+        None => stored.check(wanted).map(|()| (stored.clone(), true)),
+    }
 }
 
 /// Checks a store that is only read against what HEAD said before and after it was opened. In between a writer
@@ -398,6 +502,19 @@ fn head_meta(store: &dyn Reader, record: HeadRecord) -> Result<Meta, VersionsErr
         )
     })?;
     Ok(stored.meta)
+}
+
+/// Removes old nodes that are not kept any more: a crash came between the loss of the mark and their removal.
+fn remove_unkept(store: &dyn Store) -> Result<(), VersionsError> {
+    for table in [layout::OLD_NODES, layout::NODE_INDEX] {
+        let scan = store.scan(table, &[], &[]);
+        let mut scan = scan.map_err(VersionsError::store("looking for old nodes"))?;
+        if scan.next().is_some() {
+            drop(scan);
+            return node_keeping::remove_all(store);
+        }
+    }
+    Ok(())
 }
 
 /// Removes the oldest indexes as long as they have no mark: a crash came between the loss of the

@@ -55,6 +55,7 @@ impl Snapshot {
         let meta = self.view().meta(to)?.ok_or_else(|| {
             VersionsError::malformed(format!("meta of version {}", to.0), "missing")
         })?;
+        let (flat, nodes) = (schema.placed(flat), schema.placed(nodes));
         check_writes(schema, &flat, TableKind::Flat)?;
         check_writes(schema, &nodes, TableKind::Nodes)?;
         let mut layer = Layer::new(schema);

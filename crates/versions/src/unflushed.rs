@@ -10,6 +10,7 @@ use crate::identity::Schema;
 use crate::kept_nodes::KeptNodes;
 use crate::layer::Layer;
 use crate::meta::Meta;
+use crate::open_id::OpenId;
 use crate::undo::UndoRecord;
 use crate::version::Version;
 
@@ -42,6 +43,7 @@ impl Pending {
 #[derive(Clone, Debug)]
 pub(crate) struct Unflushed {
     pub(crate) schema: Arc<Schema>,
+    pub(crate) open_id: OpenId,
     /// Versions an index epoch.
     pub(crate) epoch: u64,
     /// Immutable layers, oldest first.

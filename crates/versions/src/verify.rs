@@ -130,7 +130,15 @@ impl<'a> Check<'a> {
     /// Tables that nobody has declared hold nothing.
     fn other_tables(&mut self) -> Result<(), VersionsError> {
         let specs = self.unflushed.schema.specs();
-        let declared: BTreeSet<Table> = specs.iter().map(|spec| spec.table).collect();
+        let mut declared: BTreeSet<Table> = specs.iter().map(|spec| spec.table).collect();
+        // Those of a tree that the state has moved from, which the next writer drops.
+        let stored = self.base.get(layout::SYSTEM, layout::IDENTITY_KEY);
+        if let Some(stored) = stored.map_err(VersionsError::store("verifying"))? {
+            let stored = StoredIdentity::decode(&stored)?;
+            if stored.identity.moves_to.is_some() {
+                declared.extend(stored.tables.iter().map(|table| Table(table.table)));
+            }
+        }
         for table in (0..=u8::MAX).map(Table) {
             if declared.contains(&table) || (layout::OLD_NODES..=layout::SYSTEM).contains(&table) {
                 continue;
@@ -301,9 +309,11 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    /// Old nodes of versions that can be read: whole records. Where none are kept there are none.
+    /// Old nodes of versions that can be read: whole records. If none are kept, those that are there are what a crash left, and are not read.
     fn old_nodes(&mut self, stored: HeadRecord) -> Result<(), VersionsError> {
-        let since = KeptNodes::read(self.base)?.map(|kept| kept.since);
+        let Some(kept) = KeptNodes::read(self.base)? else {
+            return Ok(());
+        };
         let (mut last, mut open): (Vec<u8>, Option<(u64, u32, u32)>) = (Vec::new(), None);
         self.each(layout::OLD_NODES, &[], |check, key, value| {
             let Ok(key) = <[u8; 12]>::try_from(key) else {
@@ -314,7 +324,7 @@ impl<'a> Check<'a> {
             let version = u64::from_be_bytes(array(&key));
             let chunk = u32::from_be_bytes(array(&key[8..]));
             check.counts.old_node_chunks += 1;
-            let first = stored.oldest.max(since.unwrap_or(u64::MAX));
+            let first = stored.oldest.max(kept.since);
             if version <= first || version > stored.version {
                 (check.fault)(format!(
                     "old nodes of version {version}: not one of those that are kept"

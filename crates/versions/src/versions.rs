@@ -74,6 +74,16 @@ impl Versions {
             active: Some(&self.active),
             deadline: None,
             at: None,
+            space: self.unflushed.schema.space,
+            root: None,
+        }
+    }
+
+    /// The view with tables as the store has them.
+    pub(crate) fn view_of_store(&self) -> View<'_> {
+        View {
+            space: 0,
+            ..self.view()
         }
     }
 
@@ -206,6 +216,7 @@ impl Versions {
         self.flush_by_budget()?;
         // The nodes of those before the last may come with it.
         let last = versions.last().map(|(meta, _)| meta.version.0);
+        let is_first = self.head().is_none();
         let mut nodes = match last.filter(|_| self.options.retain != Retain::None) {
             Some(last) => self.old_nodes_of(last, versions.iter().map(|(_, changes)| changes))?,
             None => None,
@@ -221,6 +232,9 @@ impl Versions {
                 false => None,
             };
             self.advance(Arc::new(meta), undo, nodes);
+        }
+        if let (true, Some(last), Some(kept)) = (is_first, last, &mut self.unflushed.nodes) {
+            kept.since = last;
         }
         if self.options.durable_each {
             self.flush()?;
@@ -290,6 +304,10 @@ impl Versions {
         let meta = self.view().meta(to)?.ok_or_else(|| {
             VersionsError::malformed(format!("meta of version {}", to.0), "missing")
         })?;
+        let (flat, nodes) = (
+            self.unflushed.schema.placed(flat),
+            self.unflushed.schema.placed(nodes),
+        );
         check_writes(&self.unflushed.schema, &flat, TableKind::Flat)?;
         check_writes(&self.unflushed.schema, &nodes, TableKind::Nodes)?;
         let old_nodes = self.nodes_rolled_back_to(to.0, &nodes)?;
@@ -385,8 +403,8 @@ impl Versions {
         Ok(())
     }
 
-    /// Moves the active layer to the unflushed ones, merging it there with layers of its size or less, so
-    /// that a snapshot for every version leaves only logarithmically many.
+    /// Moves the active layer to the unflushed ones, merging it there with layers that no snapshot has, and with those of
+    /// its size or less, so that a snapshot for every version leaves only logarithmically many.
     fn freeze(&mut self) {
         if self.active.is_empty() {
             return;
@@ -396,7 +414,10 @@ impl Versions {
         let fixed = usize::from(self.in_flight.is_some());
         let layers = &mut self.unflushed.layers;
         while layers.len() > fixed
-            && let Some(older) = layers.pop_if(|older| older.bytes() <= 2 * newest.bytes())
+            && let Some(older) = layers.pop_if(|older| {
+                // Nothing is copied but what is new.
+                Arc::get_mut(older).is_some() || older.bytes() <= 2 * newest.bytes()
+            })
         {
             let mut merged = Arc::unwrap_or_clone(older);
             merged.absorb(&newest);

@@ -11,6 +11,8 @@ use crate::identity::TableKind;
 use crate::layer::Layer;
 use crate::layout;
 use crate::meta::{Meta, StoredMeta};
+use crate::open_id::OpenId;
+use crate::space::placed;
 use crate::unflushed::Unflushed;
 use crate::version::Version;
 
@@ -34,6 +36,10 @@ pub struct View<'a> {
     pub(crate) deadline: Option<Instant>,
     /// The version that it is [of](View::as_of); `None` for the newest one.
     pub(crate) at: Option<&'a Meta>,
+    /// The [space](crate::space) whose tables are named as if there were no other.
+    pub(crate) space: u8,
+    /// The root that a tree is to take for the newest version's; `None` for the one that its meta has.
+    pub(crate) root: Option<[u8; 32]>,
 }
 
 impl<'a> View<'a> {
@@ -44,6 +50,42 @@ impl<'a> View<'a> {
             deadline: Some(deadline),
             ..self
         }
+    }
+
+    /// The root of a tree at the newest version; `None` before the first version.
+    pub fn root(self) -> Option<[u8; 32]> {
+        self.root.or_else(|| self.head().map(|head| head.root))
+    }
+
+    /// This view with another root for the newest version: one of two trees has another one than the version.
+    #[must_use]
+    pub fn with_root(self, root: [u8; 32]) -> Self {
+        let root = Some(root);
+        Self { root, ..self }
+    }
+
+    /// This view with the tables of the other [space](crate::OTHER_SPACE) named as those of this one are.
+    #[must_use]
+    pub fn in_other_space(self) -> Self {
+        Self {
+            space: 1 - self.space,
+            ..self
+        }
+    }
+
+    /// The table that a caller names, of one that the store has.
+    pub fn named(self, table: Table) -> Table {
+        placed(self.space, table)
+    }
+
+    /// This view with tables as the store has them, and a table so.
+    pub(crate) fn placed(self, table: Table) -> (Self, Table) {
+        (Self { space: 0, ..self }, placed(self.space, table))
+    }
+
+    /// When reading ends, if it does.
+    pub fn deadline(self) -> Option<Instant> {
+        self.deadline
     }
 
     /// Checks that reading has not come to its end.
@@ -58,6 +100,11 @@ impl<'a> View<'a> {
     #[must_use]
     pub fn newest(self) -> Self {
         Self { at: None, ..self }
+    }
+
+    /// Returns which open database is read.
+    pub fn open_id(self) -> OpenId {
+        self.unflushed.open_id
     }
 
     /// Returns the newest version's meta; `None` before the first version.
@@ -86,18 +133,19 @@ impl<'a> View<'a> {
     /// # Errors
     /// An unknown table; the store's errors.
     pub fn get(self, table: Table, key: &[u8]) -> Result<Option<Value>, VersionsError> {
-        self.in_time()?;
-        let position = self.unflushed.schema.position(table)?;
-        if let Some(at) = self.at {
-            let then = self.multi_get_at(at.version, (position, table), &[key])?;
+        let (view, table) = self.placed(table);
+        view.in_time()?;
+        let position = view.unflushed.schema.position(table)?;
+        if let Some(at) = view.at {
+            let then = view.multi_get_at(at.version, (position, table), &[key])?;
             return Ok(then.into_iter().next().flatten());
         }
-        match self.unflushed(position, key) {
+        match view.unflushed(position, key) {
             Some(value) => {
-                self.unflushed.answered.fetch_add(1, Ordering::Relaxed);
+                view.unflushed.answered.fetch_add(1, Ordering::Relaxed);
                 Ok(value)
             }
-            None => self
+            None => view
                 .base
                 .get(table, key)
                 .map_err(VersionsError::store("reading a value")),
@@ -113,25 +161,26 @@ impl<'a> View<'a> {
         table: Table,
         keys: &[&[u8]],
     ) -> Result<Vec<Option<Value>>, VersionsError> {
-        self.in_time()?;
-        let position = self.unflushed.schema.position(table)?;
-        if let Some(at) = self.at {
-            return self.multi_get_at(at.version, (position, table), keys);
+        let (view, table) = self.placed(table);
+        view.in_time()?;
+        let position = view.unflushed.schema.position(table)?;
+        if let Some(at) = view.at {
+            return view.multi_get_at(at.version, (position, table), keys);
         }
         let mut values = vec![None; keys.len()];
         let mut missing: Vec<(usize, &[u8])> = keys.iter().copied().enumerate().collect();
-        for layer in self.layers() {
+        for layer in view.layers() {
             layer.find_all(position, &mut missing, |place, slot| {
                 values[place].clone_from(&slot.value);
             });
         }
         let found = (keys.len() - missing.len()) as u64;
-        self.unflushed.answered.fetch_add(found, Ordering::Relaxed);
+        view.unflushed.answered.fetch_add(found, Ordering::Relaxed);
         if missing.is_empty() {
             return Ok(values);
         }
         let wanted: Vec<&[u8]> = missing.iter().map(|(_, key)| *key).collect();
-        let read = self
+        let read = view
             .base
             .multi_get(table, &wanted)
             .map_err(VersionsError::store("reading values"))?;
@@ -170,18 +219,19 @@ impl<'a> View<'a> {
         prefix: &[u8],
         from: &[u8],
     ) -> Result<Entries<'a>, VersionsError> {
-        if let Some(at) = self.at {
-            let position = self.unflushed.schema.position(table)?;
-            return match self.unflushed.schema.specs()[position].kind {
-                TableKind::Flat => self.scan_at(at.version, table, prefix, from),
+        let (view, table) = self.placed(table);
+        if let Some(at) = view.at {
+            let position = view.unflushed.schema.position(table)?;
+            return match view.unflushed.schema.specs()[position].kind {
+                TableKind::Flat => view.scan_at(at.version, table, prefix, from),
                 TableKind::Nodes => {
-                    let nodes = self.nodes_below_then(at.version.0, table, (prefix, from))?;
+                    let nodes = view.nodes_below_then(at.version.0, table, (prefix, from))?;
                     Ok(Box::new(nodes.into_iter().map(Ok)))
                 }
-                TableKind::Blobs => self.newest().scan(table, prefix, from),
+                TableKind::Blobs => view.newest().scan(table, prefix, from),
             };
         }
-        self.scan_under(Vec::new(), table, prefix, from)
+        view.scan_under(Vec::new(), table, prefix, from)
     }
 
     /// An entry of a flat table that begins with `prefix` and is not below `from`, if one is found at once. Others may come before it. So where there is but one, no scan has to
@@ -195,16 +245,17 @@ impl<'a> View<'a> {
         prefix: &[u8],
         from: &[u8],
     ) -> Result<Option<Entry>, VersionsError> {
-        let Some(at) = self.at else {
-            let position = self.unflushed.schema.position(table)?;
-            let newest = self.layers().find(|layer| !layer.is_empty());
+        let (view, table) = self.placed(table);
+        let Some(at) = view.at else {
+            let position = view.unflushed.schema.position(table)?;
+            let newest = view.layers().find(|layer| !layer.is_empty());
             let first = newest.and_then(|layer| layer.scan(position, prefix, from).next());
             return Ok(first.and_then(|(key, slot)| Some((key, slot.value.clone()?))));
         };
         // What was there is mostly there still.
-        for entry in self.newest().scan(table, prefix, from)?.take(FEW) {
+        for entry in view.newest().scan(table, prefix, from)?.take(FEW) {
             let (key, _) = entry?;
-            if let Some(value) = self.get_at(at.version, table, &key)? {
+            if let Some(value) = view.get_at(at.version, table, &key)? {
                 return Ok(Some((key, value)));
             }
         }

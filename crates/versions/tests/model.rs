@@ -571,10 +571,26 @@ fn check_nodes(view: View<'_>, states: &[State], oldest: u64, kept: &Kept) {
             });
         }
         let mut before = state.flat.clone();
-        for write in then.undo_since(Version(version)).expect("retained") {
-            set(&mut before, (write.table, write.key.to_vec()), write.value);
-        }
+        overwrite(
+            &mut before,
+            then.undo_since(Version(version)).expect("retained"),
+        );
         assert_eq!(before, states[version as usize].flat);
+        if let Some((before, writes)) = view.nodes_before(found).expect("retained") {
+            let mut earlier = state.nodes.clone();
+            let changes = |write: &Write| {
+                state.nodes.get(&(write.table, write.key.to_vec())) != write.value.as_ref()
+            };
+            assert!(writes.iter().all(changes), "{found:?}");
+            overwrite(&mut earlier, writes);
+            assert_eq!(earlier, states[before.0 as usize].nodes, "{found:?}");
+        }
+    }
+}
+
+fn overwrite(map: &mut Map, writes: Vec<Write>) {
+    for write in writes {
+        set(map, (write.table, write.key.to_vec()), write.value);
     }
 }
 

@@ -87,6 +87,73 @@ fn stored_bytes_of_a_database() {
     }
 }
 
+/// The node `k` at versions 0 to 4: absent, all sevens, two bytes others, one more, absent again. The second node comes with the last version, of another length each time.
+#[test]
+fn stored_bytes_of_old_nodes() {
+    let store = Arc::new(MemoryStore::default());
+    let options = Options {
+        epoch: 2,
+        dirty_bytes: usize::MAX,
+        keep_nodes: true,
+        ..options()
+    };
+    let made = Versions::create(store.clone(), None, &identity(), &tables(), options);
+    let mut versions = made.expect("created");
+    let sevens = [7; 24];
+    let (mut two, mut three) = (sevens, sevens);
+    (two[1], two[20]) = (1, 2);
+    (three[1], three[20], three[21]) = (1, 2, 3);
+    let nodes: [(Option<&[u8]>, &[u8]); 5] = [
+        (None, b"12345678"),
+        (Some(&sevens), b"12345678"),
+        (Some(&two), b"1234567"),
+        (Some(&three), b"1234567"),
+        (None, b"12345678"),
+    ];
+    for (number, (node, other)) in (0..).zip(nodes) {
+        let mut changes = arbor_versions::Changes::default();
+        changes.put_node(support::NODES, b"k", node);
+        changes.put_node(support::NODES, b"other", Some(other));
+        versions.apply(meta(number), changes).expect("applies");
+    }
+    versions.flush().expect("flushes");
+    let found: Vec<String> = records(&*store)
+        .into_iter()
+        .filter(|line| ["ee", "ef"].contains(&&line[..2]) || line.starts_with("f4 6b65707420"))
+        .collect();
+    let three = hex::encode(three);
+    let wanted = [
+        // One entry of table 03: `k` was absent.
+        "ee 000000000000000100000000 010000000100000001 0002036b 00".to_owned(),
+        // `k` as two runs over what it is now; `other` whole, since it had another length.
+        "ee 000000000000000200000000 010000000100000002 0002036b 08 01 010107 120107".to_owned()
+            + " 01056f74686572 0a 00 3132333435363738",
+        "ee 000000000000000300000000 010000000100000001 0002036b 05 01 150107".to_owned(),
+        // Gone: what it was is whole.
+        format!("ee 000000000000000400000000 010000000100000002 0002036b 1a 00 {three}")
+            + " 01056f74686572 09 00 31323334353637",
+        // Epoch, table and key, to versions within the epoch and chunks.
+        "ef 0000000000000000 03 6b 00010000".to_owned(),
+        "ef 0000000000000001 03 6b 00000000 00010000".to_owned(),
+        "ef 0000000000000001 03 6f74686572 00000000".to_owned(),
+        "f4 6b657074206e6f646573 0000000000000000".to_owned(),
+    ];
+    let squeezed = |line: &str| line.replace(' ', "");
+    assert_eq!(found.len(), wanted.len(), "{found:#?}");
+    for (found, wanted) in found.iter().zip(&wanted) {
+        assert_eq!(squeezed(found), squeezed(wanted));
+    }
+    let view = versions.view();
+    assert_eq!(view.keeps_nodes_since(), Some(Version(0)));
+    let bytes = wanted[..4]
+        .iter()
+        .map(|line| squeezed(line).len() as u64 / 2 - 1);
+    assert_eq!(
+        view.old_node_bytes().expect("reads"),
+        Some(bytes.sum::<u64>())
+    );
+}
+
 fn long_history(retain: Retain) -> (Arc<FaultyStore>, Versions) {
     let store = faulty();
     let options = Options {

@@ -20,6 +20,12 @@ pub(super) fn undo(bytes: &[u8]) {
     DATABASE.with(|database| database.read_with(Table(0xf2), &key, bytes));
 }
 
+/// A chunk of the old nodes of the last version of a database that keeps them.
+pub(super) fn old_nodes(bytes: &[u8]) {
+    let key = [2u64.to_be_bytes().as_slice(), &[0; 4]].concat();
+    KEEPING.with(|database| database.read_with(Table(0xee), &key, bytes));
+}
+
 /// Any record of a database: the first byte says which one is replaced.
 pub(super) fn stored(bytes: &[u8]) {
     let Some((&which, bytes)) = bytes.split_first() else {
@@ -77,8 +83,18 @@ pub(crate) fn record_seeds() -> Vec<(&'static str, Vec<u8>)> {
             seeds.push(("rlp_nodes", nodes));
             seeds.push(("proof", serde_json::to_vec(&proof).expect("JSON")));
         }
+        seeds.extend(KEEPING.with(old_node_seeds));
         seeds
     })
+}
+
+fn old_node_seeds(database: &Database) -> Vec<(&'static str, Vec<u8>)> {
+    let records = database.records.iter();
+    let old_nodes = records.filter(|record| record.table == Table(0xee));
+    let value = |record: &Write| record.value.as_deref().unwrap_or_default().to_vec();
+    old_nodes
+        .map(|record| ("old_nodes", value(record)))
+        .collect()
 }
 
 /// A small database: contracts with slots, three versions, an index.
@@ -88,13 +104,16 @@ pub(super) struct Database {
 }
 
 thread_local! {
-    static DATABASE: Database = Database::new();
+    static DATABASE: Database = Database::new(|_| {});
+    static KEEPING: Database = Database::new(State::keep_nodes);
 }
 
 impl Database {
-    fn new() -> Self {
+    /// Makes it; something is done to it before its first version.
+    fn new(prepare: fn(&mut State)) -> Self {
         let store = Arc::new(MemoryStore::default());
         let mut state = Self::open(&store, MPT.tree()).expect("created");
+        prepare(&mut state);
         for version in 0..3u64 {
             let changes = changes(version);
             let computed = state.compute(&changes).expect("computed");

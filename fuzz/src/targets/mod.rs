@@ -40,6 +40,7 @@ pub(crate) const TARGETS: &[Target] = &[
     ("proof", mpt::proof),
     ("witness", chain::witness),
     ("undo", database::undo),
+    ("old_nodes", database::old_nodes),
     ("stored", database::stored),
     ("head_file", database::head_file),
     ("report", chain::report),

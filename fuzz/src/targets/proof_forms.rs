@@ -18,7 +18,9 @@ use super::database::{Database, changes};
 pub(super) fn proof_forms(bytes: &[u8]) {
     let Ok(file) = json::parse(bytes) else { return };
     let kinds = arbor_verify::standard();
-    let Ok(proof) = kinds.read(file) else { return };
+    let Ok(proof) = kinds.read_as_told(file) else {
+        return;
+    };
     written_as_read(&kinds, &*proof);
     STATES.with(|states| {
         for (row, state) in states {
@@ -67,7 +69,7 @@ fn written_as_read(kinds: &Kinds, proof: &dyn Proof) {
         text
     };
     let text = write(proof);
-    let again = kinds.read(json::parse(&text).expect("its own JSON"));
+    let again = kinds.read_as_told(json::parse(&text).expect("its own JSON"));
     let again = again.expect("its own form");
     assert_eq!(again.form().name, proof.form().name, "it has another form");
     assert_eq!(write(&*again), text, "it is written otherwise");

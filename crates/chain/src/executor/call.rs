@@ -20,8 +20,8 @@ use revm::context_interface::journaled_state::account::JournaledAccountTr;
 use revm::context_interface::{JournalTr, Transaction as _};
 use revm::handler::pre_execution::calculate_caller_fee;
 use revm::handler::{EvmTr, FrameResult, Handler, ItemOrResult, validation};
-use revm::interpreter::InitialAndFloorGas;
 use revm::interpreter::interpreter_action::FrameInit;
+use revm::interpreter::{InitialAndFloorGas, InstructionResult, STACK_LIMIT};
 use revm::primitives::hardfork::SpecId;
 
 use super::block::RunError;
@@ -44,18 +44,19 @@ pub struct Call {
     pub fee: u128,
     /// The most wei that it pays for a unit of gas beyond the base fee (EIP-1559).
     pub priority_fee: Option<u128>,
-    /// The most wei that it pays for a unit of blob gas (EIP-4844).
-    pub blob_fee: u128,
+    /// The most wei that it pays for a unit of blob gas (EIP-4844). With zero, the call sees a price
+    /// of zero.
+    pub blob_fee: Option<u128>,
     /// Wei that it moves.
     pub value: U256,
     /// Its input.
     pub input: Bytes,
     /// Accounts and slots that it pays for ahead (EIP-2930).
     pub access_list: AccessList,
-    /// Versioned hashes of its blobs (EIP-4844).
-    pub blob_hashes: Vec<B256>,
-    /// Delegations that it sets (EIP-7702).
-    pub authorizations: Vec<SignedAuthorization>,
+    /// Versioned hashes of its blobs (EIP-4844). An empty list is rejected.
+    pub blob_hashes: Option<Vec<B256>>,
+    /// Delegations that it sets (EIP-7702). An empty list is rejected.
+    pub authorizations: Option<Vec<SignedAuthorization>>,
 }
 
 /// How a call ended.
@@ -109,6 +110,8 @@ pub struct CallPlace<'a> {
     pub header: &'a Header,
     /// The blocks before it.
     pub chain: &'a dyn Ancestors,
+    /// The price of a unit of blob gas, if it is not that of the header.
+    pub blob_base_fee: Option<u128>,
     /// When the call is given up, between two frames; never if not given.
     pub deadline: Option<Instant>,
 }
@@ -143,11 +146,11 @@ impl Executor {
         if call.fee == 0 {
             context.block.basefee = 0;
         }
+        let free = call.blob_fee.filter(|fee| *fee == 0);
         if let Some(blobs) = &mut context.block.blob_excess_gas_and_price
-            && call.blob_fee == 0
-            && !call.blob_hashes.is_empty()
+            && let Some(price) = free.or(place.blob_base_fee)
         {
-            blobs.blob_gasprice = 0;
+            blobs.blob_gasprice = price;
         }
         let tx = tx_env(call, rules);
         if let Some(events) = &mut evm.access_events {
@@ -177,17 +180,22 @@ impl Executor {
 
 /// Fills revm's form of a call: the earliest kind of transaction that has all that the call has.
 fn tx_env(call: &Call, rules: &Rules) -> TxEnv {
-    let (fee, priority_fee) = (call.fee, call.priority_fee);
-    let tx_type = if !call.authorizations.is_empty() {
+    let priority_fee = call.priority_fee;
+    // Before London there are no fees of this kind, and no gas price was offered.
+    let fee = match priority_fee {
+        Some(_) if !rules.has(SpecId::LONDON) => 0,
+        _ => call.fee,
+    };
+    let tx_type = if call.authorizations.is_some() {
         4
-    } else if !call.blob_hashes.is_empty() {
+    } else if call.blob_hashes.is_some() {
         3
     } else if priority_fee.is_some() && rules.has(SpecId::LONDON) {
         2
     } else {
         u8::from(!call.access_list.is_empty() && rules.has(SpecId::BERLIN))
     };
-    let authorizations = call.authorizations.iter();
+    let authorizations = call.authorizations.iter().flatten();
     TxEnv {
         tx_type,
         caller: call.from,
@@ -201,8 +209,8 @@ fn tx_env(call: &Call, rules: &Rules) -> TxEnv {
         chain_id: Some(rules.chain_id),
         access_list: call.access_list.clone(),
         gas_priority_fee: (tx_type >= 2).then(|| priority_fee.unwrap_or(fee)),
-        blob_hashes: call.blob_hashes.clone(),
-        max_fee_per_blob_gas: call.blob_fee,
+        blob_hashes: call.blob_hashes.clone().unwrap_or_default(),
+        max_fee_per_blob_gas: call.blob_fee.unwrap_or(0),
         authorization_list: authorizations
             .map(|signed| Either::Right(recover_authority(signed)))
             .collect(),
@@ -308,11 +316,24 @@ impl<'a, S: StateView + ?Sized> Handler for CallHandler<BlockEvm<'a, S>> {
                     ItemOrResult::Item(_) => continue,
                     ItemOrResult::Result(result) => result,
                 },
-                ItemOrResult::Result(result) => result,
+                ItemOrResult::Result(mut result) => {
+                    let depth = evm.evm.frame_stack.get().interpreter.stack.len();
+                    name_underflow(&mut result, depth);
+                    result
+                }
             };
             if let Some(result) = evm.frame_return_result(result)? {
                 return Ok(result);
             }
         }
+    }
+}
+
+/// Tells underflows of the stack from overflows: revm calls both overflows when `DUP` and `SWAP` find
+/// too few words.
+fn name_underflow(result: &mut FrameResult, depth: usize) {
+    let result = &mut result.interpreter_result_mut().result;
+    if *result == InstructionResult::StackOverflow && depth < STACK_LIMIT {
+        *result = InstructionResult::StackUnderflow;
     }
 }

@@ -15,8 +15,10 @@ pub struct Reads {
     pub accounts: BTreeMap<Address, BTreeSet<U256>>,
     /// Hashes of code asked for.
     pub codes: BTreeSet<B256>,
-    /// Numbers of the blocks whose hash or header was asked for.
+    /// Numbers of the blocks whose hash was asked for.
     pub ancestors: BTreeSet<u64>,
+    /// Numbers of the blocks whose header was asked for, among which ommers are looked for.
+    pub elders: BTreeSet<u64>,
 }
 
 /// Passes reads of state and of past blocks on, and records them.
@@ -79,7 +81,7 @@ impl<S: StateView + ?Sized> Ancestors for RecordingView<'_, S> {
     }
 
     fn ancestor(&self, number: u64) -> Option<&Ancestor> {
-        self.reads.borrow_mut().ancestors.insert(number);
+        self.reads.borrow_mut().elders.insert(number);
         self.chain.ancestor(number)
     }
 }

@@ -265,3 +265,67 @@ impl Network {
         forks.into_iter().zip(times.iter().copied())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloy_hardforks::{EthereumHardfork, ForkCondition};
+
+    use super::*;
+
+    /// The name that alloy-hardforks has for a fork.
+    fn their_name(fork: Fork) -> String {
+        match fork {
+            Fork::TangerineWhistle => "Tangerine".to_owned(),
+            fork => format!("{fork:?}"),
+        }
+    }
+
+    #[test]
+    fn schedules_are_those_of_alloy_hardforks() {
+        let all: [(Network, Vec<(EthereumHardfork, ForkCondition)>); 4] = [
+            (Network::Mainnet, EthereumHardfork::mainnet().to_vec()),
+            (Network::Sepolia, EthereumHardfork::sepolia().to_vec()),
+            (Network::Holesky, EthereumHardfork::holesky().to_vec()),
+            (Network::Hoodi, EthereumHardfork::hoodi().to_vec()),
+        ];
+        for (network, theirs) in all {
+            let condition = |fork: Fork| {
+                let name = their_name(fork);
+                let found = theirs.iter().find(|(fork, _)| format!("{fork:?}") == name);
+                found.map(|(_, condition)| *condition)
+            };
+            let mut compared = 0;
+            for (fork, activation) in network.block_forks() {
+                let Activation::Block(block) = activation else {
+                    panic!("{network:?} {fork:?}: {activation:?}");
+                };
+                if let Some(condition) = condition(fork) {
+                    assert_eq!(
+                        condition,
+                        ForkCondition::Block(block),
+                        "{network:?} {fork:?}"
+                    );
+                    compared += 1;
+                }
+            }
+            let times: Vec<(Fork, u64)> = network.time_forks().collect();
+            for (fork, time) in &times {
+                if let Some(condition) = condition(*fork) {
+                    let wanted = ForkCondition::Timestamp(*time);
+                    assert_eq!(condition, wanted, "{network:?} {fork:?}");
+                    compared += 1;
+                }
+            }
+            assert!(compared >= 12, "{network:?}: {compared} compared");
+            for (fork, condition) in &theirs {
+                let is_ours = times
+                    .iter()
+                    .any(|(ours, _)| their_name(*ours) == format!("{fork:?}"));
+                assert!(
+                    is_ours || !condition.is_timestamp(),
+                    "{network:?} lacks {fork:?}"
+                );
+            }
+        }
+    }
+}

@@ -4,8 +4,6 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::BlockStats;
-
 /// Buckets of a factor of two.
 const BUCKETS_PER_OCTAVE: f64 = 64.0;
 
@@ -37,20 +35,21 @@ pub struct DelaySummary {
 }
 
 impl RootDelays {
-    /// Adds a block, if it has a root.
-    pub fn add(&mut self, block: &BlockStats) {
-        if block.root_group == 0 {
+    /// Adds a block whose root was known `delay` after its execution and computed together with those of `group` blocks, its own included; one without a
+    /// root, whose group is 0, is passed over.
+    pub fn add(&mut self, delay: Duration, group: u64) {
+        if group == 0 {
             return;
         }
-        let bucket = bucket(block.root_delay);
+        let bucket = bucket(delay);
         if self.counts.len() <= bucket {
             self.counts.resize(bucket + 1, 0);
         }
         self.counts[bucket] += 1;
         self.blocks += 1;
-        self.groups += 1.0 / block.root_group as f64;
-        self.most_together = self.most_together.max(block.root_group);
-        self.longest = self.longest.max(block.root_delay);
+        self.groups += 1.0 / group as f64;
+        self.most_together = self.most_together.max(group);
+        self.longest = self.longest.max(delay);
     }
 
     /// Returns the percentiles; `None` if no block had a root.
@@ -92,31 +91,27 @@ fn bucket(delay: Duration) -> usize {
 mod tests {
     use super::*;
 
-    fn block(micros: u64, root_group: u64) -> BlockStats {
-        BlockStats {
-            root_delay: Duration::from_micros(micros),
-            root_group,
-            ..BlockStats::default()
-        }
+    fn micros(micros: u64) -> Duration {
+        Duration::from_micros(micros)
     }
 
     #[test]
     fn percentiles_are_those_of_a_sorted_list() {
         let mut delays = RootDelays::default();
         assert_eq!(delays.summary(), None);
-        delays.add(&block(5, 0));
+        delays.add(micros(5), 0);
         assert_eq!(delays.summary(), None, "a block without a root");
-        for micros in 1..=1000 {
-            delays.add(&block(micros, 1));
+        for delay in 1..=1000 {
+            delays.add(micros(delay), 1);
         }
         let summary = delays.summary().expect("there are blocks");
-        for (found, micros) in [
+        for (found, wanted) in [
             (summary.p50_s, 500.0),
             (summary.p90_s, 900.0),
             (summary.p99_s, 990.0),
         ] {
-            let ratio = found * 1e6 / micros;
-            assert!((1.0..=1.011).contains(&ratio), "{micros}: {found}");
+            let ratio = found * 1e6 / wanted;
+            assert!((1.0..=1.011).contains(&ratio), "{wanted}: {found}");
         }
         assert_eq!(summary.max_s, 1e-3);
     }
@@ -125,7 +120,7 @@ mod tests {
     fn groups_count_once() {
         let mut delays = RootDelays::default();
         for group in [1, 3, 3, 3] {
-            delays.add(&block(1, group));
+            delays.add(micros(1), group);
         }
         let summary = delays.summary().expect("there are blocks");
         assert!((summary.group_mean - 2.0).abs() < 1e-9);

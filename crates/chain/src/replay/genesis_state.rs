@@ -31,7 +31,7 @@ impl Genesis {
     ) -> Result<(), ReplayError> {
         let failed = |error| ReplayError::State { number: 0, error };
         let computed = self.compute(state, progress).map_err(failed)?;
-        if state.tree().kind().roots == RootPlace::InHeaders
+        if state.next_root().map_err(failed)? == RootPlace::InHeaders
             && computed.root() != self.header.state_root
         {
             return Err(ReplayError::StateRoot(Box::new(Failure {

@@ -1,6 +1,8 @@
 //! Checking the records of blocks that a database keeps: nothing else looks at a header again, on which the next
 //! block's rules depend.
 
+use std::ops::Range;
+
 use alloy_primitives::{B256, U256, keccak256};
 use alloy_rlp::Encodable;
 use arbor_state::{RootPlace, Tree};
@@ -12,7 +14,8 @@ use super::record::BlockRecord;
 /// the tree's roots) root stored beside it, and against the header before it.
 #[derive(Debug)]
 pub struct HeaderCheck {
-    roots_in_headers: bool,
+    /// The blocks whose headers have the tree's roots.
+    roots_in_headers: Range<u64>,
     previous: Option<Previous>,
 }
 
@@ -28,9 +31,20 @@ impl HeaderCheck {
     /// Begins before the oldest version of a state over this tree.
     pub fn new(tree: &Tree) -> Self {
         Self {
-            roots_in_headers: tree.kind().roots == RootPlace::InHeaders,
+            roots_in_headers: match tree.moves() {
+                Some(moves) if moves.source().kind().roots == RootPlace::InHeaders => 0..moves.at(),
+                None if tree.kind().roots == RootPlace::InHeaders => 0..u64::MAX,
+                _ => 0..0,
+            },
             previous: None,
         }
+    }
+
+    /// The same for a state that has moved to the tree: blocks before this one have other roots.
+    #[must_use]
+    pub fn since(mut self, block: u64) -> Self {
+        self.roots_in_headers.start = block;
+        self
     }
 
     /// The state root in the header that was checked last.
@@ -79,7 +93,7 @@ impl HeaderCheck {
                 "its header is of block {of}, stored beside it is {number}"
             ));
         }
-        if self.roots_in_headers && header.state_root != root {
+        if self.roots_in_headers.contains(&number) && header.state_root != root {
             let of = header.state_root;
             return Err(format!(
                 "its header has state root {of}, stored beside it is {root}"

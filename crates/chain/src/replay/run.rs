@@ -166,6 +166,23 @@ impl Replay {
         self.publish()
     }
 
+    /// Goes on over the state as it is opened again, as after its move to another tree.
+    ///
+    /// # Errors
+    /// Those of `open`, and what [`new`](Self::new) reads.
+    pub fn open_again<E: From<ReplayError>>(
+        self,
+        open: impl FnOnce(State) -> Result<State, E>,
+    ) -> Result<Self, E> {
+        let mut replay = Self {
+            state: open(self.state)?,
+            ..self
+        };
+        replay.look_back()?;
+        replay.publish()?;
+        Ok(replay)
+    }
+
     /// The state replayed into.
     pub fn state(&self) -> &State {
         &self.state

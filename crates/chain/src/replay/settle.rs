@@ -159,8 +159,6 @@ pub(super) const SIZE_TOGETHER: u64 = 2_000;
 pub(super) struct Settler<'a, 'b> {
     database: &'a SharedState<'b>,
     options: Options<'a>,
-    /// Whether headers tell what the roots must be.
-    in_headers: bool,
     /// Whether roots are computed together where each is wanted.
     together: bool,
     /// Blocks that are settled together with the next.
@@ -175,17 +173,20 @@ const DISK_EVERY: Duration = Duration::from_millis(250);
 impl<'a, 'b> Settler<'a, 'b> {
     pub(super) fn new(database: &'a SharedState<'b>, options: Options<'a>) -> Self {
         let state = database.read();
-        let in_headers = state.tree().kind().roots == RootPlace::InHeaders;
         let together = state.computes_together() && matches!(options.verify, Verify::Every);
         drop(state);
         Self {
             database,
             options,
-            in_headers,
             together,
             gathered: Vec::new(),
             disk: Cell::default(),
         }
+    }
+
+    /// Whether headers tell what the roots of the next blocks must be.
+    fn in_headers(&self) -> Result<bool, StateError> {
+        Ok(self.database.read().next_root()? == RootPlace::InHeaders)
     }
 
     /// Takes a block; tells of those that are then settled.
@@ -258,9 +259,9 @@ impl<'a, 'b> Settler<'a, 'b> {
             .database
             .read()
             .compute(&block.changes)
-            .map_err(failed)?;
+            .map_err(&failed)?;
         let known = Instant::now();
-        if self.in_headers && computed.root() != block.header().state_root {
+        if self.in_headers().map_err(failed)? && computed.root() != block.header().state_root {
             return Err(block.failed(computed.root()));
         }
         let checked = self.check(block, std::slice::from_ref(&computed))?;
@@ -289,9 +290,9 @@ impl<'a, 'b> Settler<'a, 'b> {
             .iter()
             .for_each(|block| changes.extend(&block.changes));
         let failed = state_error(last.number());
-        let computed = self.database.read().compute(&changes).map_err(failed)?;
+        let computed = self.database.read().compute(&changes).map_err(&failed)?;
         let known = Instant::now();
-        if self.in_headers && computed.root() != last.header().state_root {
+        if self.in_headers().map_err(failed)? && computed.root() != last.header().state_root {
             return Ok(false);
         }
         let Ok(Checked {
@@ -339,8 +340,9 @@ impl<'a, 'b> Settler<'a, 'b> {
             }
         };
         let known = Instant::now();
+        let in_headers = self.in_headers().map_err(state_error(first.number()))?;
         let holds = |(block, computed): (&Executed, &Computed)| {
-            !self.in_headers || computed.root() == block.header().state_root
+            !in_headers || computed.root() == block.header().state_root
         };
         if !blocks.iter().zip(&computed).all(holds) {
             return Ok(false);
@@ -399,7 +401,8 @@ impl<'a, 'b> Settler<'a, 'b> {
         let committing = Instant::now();
         let root = computed.root();
         // The roots of blocks in between are known only if headers have them.
-        let claimed = |block: &Executed| match self.in_headers {
+        let in_headers = self.in_headers().map_err(state_error(last.number()))?;
+        let claimed = |block: &Executed| match in_headers {
             true => block.header().state_root,
             false if std::ptr::eq(block, last) => root,
             false => B256::ZERO,

@@ -3,16 +3,17 @@
 use std::collections::BTreeSet;
 
 use alloy_consensus::Transaction;
-use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256};
+use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY};
 use alloy_rlp::Encodable;
 use arbor_state::{
-    Head, Historical, IntermediateRoots, ReadError, RootPlace, StateChanges, StateError, StateView,
-    StateWitness, Touched, WitnessForm,
+    Head, Historical, IntermediateRoots, OfOneTree, ReadError, RootPlace, StateChanges, StateError,
+    StateView, StateWitness, Then, Touched, Tree, WitnessForm,
 };
-use arbor_verify::verkle::{CODE, MAIN_STORAGE_INDEX, Witness};
+use arbor_verify::verkle::Witness;
 
+use super::accesses::{BlockAccesses, PaidLeaves, chunk_of};
 use super::verkle::{Execution, VerkleWitness};
-use super::{BlockWitness, BlockWitnessSize, MptWitness, NamedTree};
+use super::{BlockWitness, BlockWitnessSize, ExecutionWitness, MptWitness, NamedTree};
 use crate::executor::{
     Ancestor, BlockInput, CodeReads, Executor, LeafName, Reads, RecordingView, authority,
 };
@@ -26,6 +27,8 @@ struct Executed {
     reads: Reads,
     code: CodeReads,
     changes: StateChanges,
+    /// The leaves that transactions touched and paid for, if they pay for leaves.
+    paid: Option<BTreeSet<LeafName>>,
     /// Before Byzantium, the changes of each transaction, after which its receipt has the root.
     transactions: Vec<StateChanges>,
 }
@@ -45,6 +48,7 @@ impl<R: IntermediateRoots> IntermediateRoots for RecordingRoots<R> {
 
 fn execute(
     parent: &Historical<'_>,
+    roots: Option<Box<dyn IntermediateRoots + '_>>,
     chain: Chain<'_>,
     block: &RecoveredBlock,
     mut executor: Executor,
@@ -58,7 +62,6 @@ fn execute(
         .ok_or(ReplayError::NoParent(number))?;
     let view = RecordingView::new(parent, &recent);
     let input = BlockInput::new(block, &before.header, before.hash, &chain.genesis.spec);
-    let roots = parent.intermediate_roots();
     let mut roots = roots.map(|roots| RecordingRoots {
         roots,
         transactions: Vec::new(),
@@ -80,6 +83,7 @@ fn execute(
         code,
         parent: before,
         changes: output.changes,
+        paid: output.accessed,
         transactions,
     })
 }
@@ -93,12 +97,9 @@ pub(super) fn add_code_reads(
     accessed: Option<&BTreeSet<LeafName>>,
     has_code: impl Fn(Address) -> Result<bool, ReadError>,
 ) -> Result<(), ReadError> {
-    for (name, suffix) in accessed.into_iter().flatten() {
-        let position = (name.index < MAIN_STORAGE_INDEX)
-            .then(|| name.index * U256::from(256) + U256::from(*suffix));
-        let chunk = position.and_then(|position| position.checked_sub(U256::from(CODE)));
-        if let Some(chunk) = chunk.and_then(|chunk| u32::try_from(chunk).ok()) {
-            code.chunks.entry(name.address).or_default().insert(chunk);
+    for leaf in accessed.into_iter().flatten() {
+        if let Some(chunk) = chunk_of(leaf) {
+            code.chunks.entry(leaf.0.address).or_default().insert(chunk);
         }
     }
     let transactions = block.block.body.transactions.iter();
@@ -125,11 +126,14 @@ pub struct MadeWitness {
     pub witness: Box<dyn BlockWitness>,
     /// The keys (stem and suffix) of the code chunks that the block reads.
     chunks: BTreeSet<[u8; 32]>,
+    /// Headers that `BLOCKHASH` needs, the parent's included. The others are those among which ommers are looked for.
+    hashed: usize,
 }
 
 impl From<MptWitness> for MadeWitness {
     fn from(witness: MptWitness) -> Self {
         Self {
+            hashed: witness.ancestor_headers_rlp.len(),
             witness: Box::new(witness),
             chunks: BTreeSet::new(),
         }
@@ -137,6 +141,22 @@ impl From<MptWitness> for MadeWitness {
 }
 
 impl MadeWitness {
+    /// Returns the canonical form, which has no header that only ommers need; or the witness as it is, if it is not one of
+    /// Merkle-Patricia.
+    pub fn into_canonical(mut self) -> Result<ExecutionWitness, Self> {
+        let nodes = self.witness.nodes_mut();
+        if nodes.is_none_or(|witness| witness.tree.is_some()) {
+            return Err(self);
+        }
+        match self.witness.into::<MptWitness>() {
+            Some(mut witness) => {
+                witness.ancestor_headers_rlp.truncate(self.hashed);
+                Ok(ExecutionWitness::canonical(witness))
+            }
+            None => Ok(ExecutionWitness::default()),
+        }
+    }
+
     /// Counts what the witness has, and its bytes.
     pub fn size(&self) -> BlockWitnessSize {
         self.witness.size(self.chunks.len())
@@ -159,7 +179,7 @@ impl MadeWitness {
 /// `executor` follows the chain's rules that its genesis does not say.
 ///
 /// # Errors
-/// A block that does not hold on that state; a tree without witnesses.
+/// A block that does not hold on that state; a tree without witnesses; a block amid the move of a state to another tree.
 pub fn make_witness(
     parent: &Historical<'_>,
     chain: Chain<'_>,
@@ -167,15 +187,110 @@ pub fn make_witness(
     executor: Executor,
     guarded: bool,
 ) -> Result<MadeWitness, ReplayError> {
-    let Some(witnesses) = parent.tree().witnesses() else {
-        let tree = parent.tree().kind().name;
+    let number = block.block.header.number;
+    let alone = alone(parent, number)?;
+    let (tree, then) = of_one_tree(parent, alone.as_ref());
+    let Some(witnesses) = tree.witnesses() else {
+        let tree = tree.kind().name;
         return Err(ReplayError::NoWitnesses { tree });
     };
     let executor = match witnesses.form() {
         WitnessForm::Nodes => executor,
         WitnessForm::Leaves => executor.recording_code(),
     };
-    let executed = execute(parent, chain, block, executor)?;
+    let roots = tree.inner_roots().map(|roots| roots.at_version(then));
+    let executed = execute(parent, roots, chain, block, executor)?;
+    prove(parent, tree, then, chain, block, &executed, guarded)
+}
+
+/// A block's accesses, and its witness.
+#[derive(Debug)]
+pub struct AccessedBlock {
+    /// All that the block reads and changes.
+    pub accesses: BlockAccesses,
+    /// The witness; `None` if the tree has none.
+    pub witness: Option<MadeWitness>,
+}
+
+/// Executes a block over the state of its parent like [`make_witness`], and collects what it reads and changes by plain
+/// name. The chunks of code are those that execution reads, under whatever tree.
+///
+/// # Errors
+/// A block that does not hold on that state; a block amid the move of a state to another tree.
+pub fn block_accesses(
+    parent: &Historical<'_>,
+    chain: Chain<'_>,
+    block: &RecoveredBlock,
+    executor: Executor,
+) -> Result<AccessedBlock, ReplayError> {
+    let number = block.block.header.number;
+    let alone = alone(parent, number)?;
+    let (tree, then) = of_one_tree(parent, alone.as_ref());
+    let roots = tree.inner_roots().map(|roots| roots.at_version(then));
+    let executed = execute(parent, roots, chain, block, executor.recording_code())?;
+    let code = |hash: B256| match executed.changes.codes.get(&hash) {
+        Some(code) => Ok(code.clone()),
+        None => parent.code(hash),
+    };
+    let accesses = BlockAccesses::new(&executed.reads, &executed.code, &executed.changes, &code);
+    let accesses = accesses.map_err(|error| failed(number)(error.into()))?;
+    let witness = match tree.witnesses() {
+        Some(_) => Some(prove(parent, tree, then, chain, block, &executed, false)?),
+        None => None,
+    };
+    Ok(AccessedBlock {
+        accesses: BlockAccesses {
+            paid: executed.paid.as_ref().map(PaidLeaves::of),
+            ..accesses
+        },
+        witness,
+    })
+}
+
+/// The tree that alone has a state that moves to another tree; `None` if the state does not move.
+///
+/// # Errors
+/// A block amid the move; the store's errors.
+fn alone<'a>(
+    parent: &'a Historical<'_>,
+    number: u64,
+) -> Result<Option<OfOneTree<'a>>, ReplayError> {
+    let Some(moves) = parent.tree().moves() else {
+        return Ok(None);
+    };
+    let alone = moves.alone(parent).map_err(failed(number))?;
+    let amid = || ReplayError::Moves {
+        number,
+        source_tree: moves.source().kind().name,
+        target: moves.target().kind().name,
+    };
+    alone.map(Some).ok_or_else(amid)
+}
+
+/// The tree of a state, and the state as that tree reads it.
+fn of_one_tree<'a>(
+    parent: &'a Historical<'_>,
+    alone: Option<&'a OfOneTree<'_>>,
+) -> (&'a Tree, &'a dyn Then) {
+    match alone {
+        None => (parent.tree(), parent),
+        Some((tree, then)) => (tree, then.as_ref()),
+    }
+}
+
+/// Collects or proves what an executed block needs of a state, which `tree` reads as `then`.
+fn prove(
+    parent: &Historical<'_>,
+    tree: &Tree,
+    then: &dyn Then,
+    chain: Chain<'_>,
+    block: &RecoveredBlock,
+    executed: &Executed,
+    guarded: bool,
+) -> Result<MadeWitness, ReplayError> {
+    let (number, name) = (block.block.header.number, tree.kind().name);
+    let no_witnesses = || ReplayError::NoWitnesses { tree: name };
+    let witnesses = tree.witnesses().ok_or_else(no_witnesses)?;
     let touched = Touched {
         reads: &executed.reads.accounts,
         chunks: &executed.code.chunks,
@@ -183,18 +298,22 @@ pub fn make_witness(
         transactions: &executed.transactions,
         guarded,
     };
-    let made = witnesses.of_block(parent, touched);
-    match made.map_err(failed(block.block.header.number))? {
-        StateWitness::Nodes(nodes) => {
-            Ok(with_nodes(parent, chain, block, &executed, nodes)?.into())
-        }
+    let last = executed.parent.header.number;
+    let hashed = executed.reads.ancestors.first();
+    let hashed = hashed.map_or(1, |oldest| last.saturating_sub(*oldest) + 1);
+    let hashed = usize::try_from(hashed).unwrap_or(usize::MAX);
+    let made = witnesses.of_block(then, touched);
+    match made.map_err(failed(number))? {
+        StateWitness::Nodes(nodes) => Ok(MadeWitness {
+            hashed,
+            ..with_nodes(parent, tree, chain, block, executed, nodes)?.into()
+        }),
         StateWitness::Leaves(leaves) => {
-            let tree = parent.tree().kind().name;
             let witness = leaves.proof.into::<Witness>();
-            let witness = witness.ok_or(ReplayError::NoWitnesses { tree })?;
+            let witness = witness.ok_or_else(no_witnesses)?;
             Ok(MadeWitness {
                 witness: Box::new(VerkleWitness {
-                    number: Some(block.block.header.number),
+                    number: Some(number),
                     hash: Some(block.hash),
                     parent_hash: Some(block.block.header.parent_hash),
                     root_before: Some(parent.meta().root.into()),
@@ -203,16 +322,17 @@ pub fn make_witness(
                     execution: Some(Execution {
                         chain_id: chain.genesis.spec.chain_id(),
                         tree: NamedTree {
-                            name: tree.to_owned(),
-                            hash: parent.tree().hash().to_owned(),
+                            name: name.to_owned(),
+                            hash: tree.hash().to_owned(),
                         },
                         block_rlp: encoded(&block.block),
-                        ancestor_headers_rlp: headers(parent, chain, &executed)?,
+                        ancestor_headers_rlp: headers(parent, chain, executed)?,
                         config: None,
                         rules: None,
                     }),
                 }),
                 chunks: leaves.chunks,
+                hashed,
             })
         }
     }
@@ -225,8 +345,11 @@ fn headers(
     executed: &Executed,
 ) -> Result<Vec<Bytes>, ReplayError> {
     let last = executed.parent.header.number;
-    let oldest = executed.reads.ancestors.first().copied();
-    let oldest = oldest.map_or(last, |oldest| oldest.min(last));
+    let Reads {
+        ancestors, elders, ..
+    } = &executed.reads;
+    let oldest = ancestors.first().into_iter().chain(elders.first()).min();
+    let oldest = oldest.map_or(last, |oldest| last.min(*oldest));
     let numbers = (oldest..=last).rev();
     numbers
         .map(|ancestor| header_rlp(parent.head(), chain, ancestor))
@@ -236,6 +359,7 @@ fn headers(
 /// What a block needs beside nodes.
 fn with_nodes(
     parent: &Historical<'_>,
+    tree: &Tree,
     chain: Chain<'_>,
     block: &RecoveredBlock,
     executed: &Executed,
@@ -245,7 +369,6 @@ fn with_nodes(
     let reads = &executed.reads;
     let codes = reads.codes.iter().map(|hash| parent.code(*hash));
     let codes: Result<Vec<Bytes>, ReadError> = codes.collect();
-    let tree = parent.tree();
     let tree = (tree.kind().roots == RootPlace::Apart).then(|| NamedTree {
         name: tree.kind().name.to_owned(),
         hash: tree.hash().to_owned(),

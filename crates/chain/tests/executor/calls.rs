@@ -17,12 +17,12 @@ fn call_of(tx: &Transaction, from: Address) -> Call {
         gas: tx.gas_limit(),
         fee: tx.max_fee_per_gas(),
         priority_fee: tx.max_priority_fee_per_gas(),
-        blob_fee: tx.max_fee_per_blob_gas().unwrap_or_default(),
+        blob_fee: tx.max_fee_per_blob_gas(),
         value: tx.value(),
         input: tx.input().clone(),
         access_list: tx.access_list().cloned().unwrap_or_default(),
-        blob_hashes: tx.blob_versioned_hashes().unwrap_or_default().to_vec(),
-        authorizations: tx.authorization_list().unwrap_or_default().to_vec(),
+        blob_hashes: tx.blob_versioned_hashes().map(<[_]>::to_vec),
+        authorizations: tx.authorization_list().map(<[_]>::to_vec),
     }
 }
 
@@ -46,6 +46,7 @@ fn a_call_does_what_the_transaction_does() {
                 rules: &rules,
                 header: &block.block.header,
                 chain: &replay.chain,
+                blob_base_fee: None,
                 deadline: None,
             };
             let call = call_of(tx, block.senders[0]);
@@ -92,6 +93,7 @@ fn a_call_is_free_of_what_a_signature_stands_for() {
             rules: &rules,
             header: &header,
             chain: &replay.chain,
+            blob_base_fee: None,
             deadline: None,
         };
         let call = Call {
@@ -100,12 +102,12 @@ fn a_call_is_free_of_what_a_signature_stands_for() {
             gas,
             fee: 0,
             priority_fee: None,
-            blob_fee: 0,
+            blob_fee: None,
             value,
             input: Default::default(),
             access_list: Default::default(),
-            blob_hashes: Vec::new(),
-            authorizations: Vec::new(),
+            blob_hashes: None,
+            authorizations: None,
         };
         executor.call(place, &call, &state)
     };

@@ -10,6 +10,7 @@ use arbor_lab::senders;
 use arbor_state::TreeKind;
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::compare::parse_repeat;
 use super::{Database, OUTPUT, examples, parse_disk, parse_threads};
 use crate::bytes;
 use crate::metrics_server;
@@ -23,6 +24,8 @@ pub(crate) enum Bench {
     Commitments(BenchCommitments),
     /// Measure how fast a database answers: random accounts, slots and proofs, from the disk and from memory, now and in the past
     Reads(BenchReads),
+    /// Measure what each technique of a tree is worth: replay the same blocks with all of them, and without each in turn
+    Ablation(BenchAblation),
     /// Measure proofs and updates of random slots of a database, by their size. `arbor inspect` counts its records
     Database(BenchDatabase),
     /// Measure how large the witnesses of a chain's blocks are under several trees. Every witness is checked
@@ -33,6 +36,42 @@ pub(crate) enum Bench {
     Parallel(BenchParallel),
     /// Compare the recovery of senders in lanes with libsecp256k1, on one thread, in batches of several sizes
     Senders(BenchSenders),
+}
+
+/// `arbor bench ablation`.
+#[derive(Debug, Args)]
+#[command(after_help = examples::BENCH_ABLATION)]
+pub(crate) struct BenchAblation {
+    /// The blocks: exports of geth (`geth export`), era1 files, or folders with chain.rlp[.gz] or *.era1 (and genesis.json)
+    #[arg(value_name = "CHAIN", required = true)]
+    pub(crate) chain: Vec<PathBuf>,
+    /// The tree whose techniques are switched off
+    #[arg(long, value_name = "T", value_parser = trees::tree_parser())]
+    pub(crate) tree: &'static TreeKind,
+    /// Folder for the results. If it has an interrupted measurement with the same arguments, the command continues it
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// Runs with all techniques, and runs without each; they take turns. If the runs of one of them differ by more than 5 %, all run once more
+    #[arg(long, value_name = "N", default_value = "3", value_parser = parse_repeat)]
+    pub(crate) repeat: usize,
+    /// Genesis in geth's JSON form, or the name of a network (mainnet, sepolia, holesky or hoodi) [default: genesis.json next to the chain]
+    #[arg(long, value_name = "FILE|PRESET")]
+    pub(crate) genesis: Option<String>,
+    /// Stop after this block
+    #[arg(long, value_name = "BLOCK", value_parser = parse_chain_block)]
+    pub(crate) to: Option<u64>,
+    /// Memory of each run: caches, write-back and tables together
+    #[arg(long, value_name = "BYTES", default_value = "512MiB", value_parser = bytes::parse_memory)]
+    pub(crate) memory: u64,
+    /// Threads of each run, except of those in turn. With 1, every run does everything in turn, and no side is without that technique [default: all cores]
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = parse_threads)]
+    pub(crate) threads: usize,
+    /// Print the report as JSON instead of the table
+    #[arg(long, help_heading = OUTPUT)]
+    pub(crate) json: bool,
+    /// Serve metrics for Prometheus at this address: the part of the runs that is done. A port alone means 127.0.0.1
+    #[arg(long, value_name = "[HOST:]PORT", value_parser = metrics_server::parse_address, help_heading = OUTPUT)]
+    pub(crate) metrics: Option<SocketAddr>,
 }
 
 /// `arbor bench senders`.

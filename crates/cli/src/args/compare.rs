@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use arbor_compare::Cache;
+use arbor_generator::OverState;
 use arbor_versions::Retain;
 use clap::{Args, ValueEnum};
 
@@ -16,9 +17,9 @@ use crate::metrics_server;
 #[command(after_help = examples::COMPARE)]
 pub(crate) struct Compare {
     /// The blocks of one chain: exports of geth (`geth export`), era1 files, or folders with chain.rlp[.gz] or *.era1 (and genesis.json)
-    #[arg(value_name = "CHAIN", required = true)]
+    #[arg(value_name = "CHAIN", required_unless_present = "state")]
     pub(crate) chain: Vec<PathBuf>,
-    /// The trees to compare; the first is the one that ratios refer to. Settings follow a colon, joined by plus signs: `arbor replay --help` lists those of each tree. Every tree also has `write-through` (flush every block at once) and `portable` (use no wide instructions)
+    /// The trees to compare; the first is the one that ratios refer to. Settings follow a colon, joined by plus signs: `arbor replay --help` lists those of each tree. Every tree also has `write-through` (flush every block at once), `portable` (use no wide instructions) and `in-turn` (execute, compute roots and flush in turn, on one thread). `WORD=1..8` stands for a side with each of the numbers
     #[arg(
         long,
         value_name = "TREE[:WORD+...],...",
@@ -38,6 +39,12 @@ pub(crate) struct Compare {
     /// Databases to start from instead of the genesis: one for each tree, all at the same block. Each run works on a copy
     #[arg(long, value_name = "DB,...", value_delimiter = ',')]
     pub(crate) start: Vec<PathBuf>,
+    /// Begin with a large state that `arbor generate --state` made, and replay the blocks of one of its workloads. The state is loaded once for each tree and its settings, into DIR/databases
+    #[arg(long, value_name = "DIR", requires = "workload", conflicts_with_all = ["chain", "start", "genesis"])]
+    pub(crate) state: Option<PathBuf>,
+    /// What the blocks over the state do: read (each transaction reads a slot of an account that is chosen at random), write, mixed (half of each), or erc20 (token transfers)
+    #[arg(long, value_name = "read|write|mixed|erc20", requires = "state")]
+    pub(crate) workload: Option<OverState>,
     /// Compare with an earlier comparison: its folder, or its results.json. The command fails if a count (hashes, nodes, records) or the bytes handed to the store grew by more than --allow. Times are reported only. With --threads 1, counts are the same in every run
     #[arg(long, value_name = "OLD")]
     pub(crate) baseline: Option<PathBuf>,
@@ -119,7 +126,7 @@ fn parse_growth(text: &str) -> Result<u64, String> {
 }
 
 /// Parses a number of repetitions.
-fn parse_repeat(text: &str) -> Result<usize, String> {
+pub(super) fn parse_repeat(text: &str) -> Result<usize, String> {
     let runs = text.parse().ok().filter(|runs| (1..=1000).contains(runs));
     runs.ok_or_else(|| format!("'{text}' is not a number from 1 to 1000"))
 }

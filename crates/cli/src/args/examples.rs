@@ -14,8 +14,16 @@ Every run is checked, outside the times: all runs end at the same block, runs of
 Examples:
   arbor compare --trees mpt,verkle,ar16mt --out compared chain
   arbor compare --trees verkle,verkle:published --out layouts chain
+  arbor compare --trees mpt,eip7864:levels=1..8 --state state --workload read --cache cold --out cold
   arbor compare --trees mpt --threads 1 --out before chain
   arbor compare --trees mpt --threads 1 --out after --baseline before chain";
+pub(super) const ACCESSES: &str = "\
+The files get their names when all rows are written. After Ctrl-C, no files are left.
+
+Examples:
+  arbor accesses chain --out accesses
+  arbor accesses chain --tree verkle --from 100 --to 200 --out verkle-accesses
+  duckdb -c \"select kind, count(*) from 'accesses/accesses.parquet' where changed group by kind\"";
 pub(super) const BENCH: &str = "\
 Examples:
   arbor bench senders --batches 1,8,64
@@ -164,7 +172,8 @@ Examples:
 pub(super) const GENERATE: &str = "\
 Examples:
   arbor generate --preset demo --out chain
-  arbor generate --blocks 1000 --mix transfer=1,swap=3 --seed 7 --out chain";
+  arbor generate --blocks 1000 --mix transfer=1,swap=3 --seed 7 --out chain
+  arbor generate --state accounts=1M --out state";
 pub(super) const MAN: &str = "\
 Example:
   arbor man --out ~/.local/share/man/man1";
@@ -181,6 +190,12 @@ Example:
 pub(super) const BENCH_WITNESSES: &str = "\
 Example:
   arbor bench witnesses chain --trees mpt,verkle --plot witnesses.svg";
+pub(super) const BENCH_ABLATION: &str = "\
+`arbor replay --help` lists the settings that switch techniques off. Every run is checked, outside the times, and all runs must have the same roots. If a run fails, its log is named, the others are compared, and the exit code is 1. After Ctrl-C the run under way comes to its end. The runs that are done are kept, and the same command continues.
+
+Examples:
+  arbor bench ablation chain --tree verkle --out ablation
+  arbor bench ablation chain --tree mpt --out ablation --repeat 5 --to 1000 --json";
 pub(super) const BENCH_ENGINE: &str = "\
 Example:
   arbor bench engine chain --to 1000 --rounds 5";

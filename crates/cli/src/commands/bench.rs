@@ -18,6 +18,7 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
     match bench {
         Bench::Commitments(args) => commitments(args),
         Bench::Reads(args) => reads(args),
+        Bench::Ablation(args) => super::bench_ablation::run(args),
         Bench::Database(args) => super::bench_database::run(args),
         Bench::Witnesses(args) => super::bench_witnesses::run(args),
         Bench::Engine(args) => super::bench_engine::run(args),

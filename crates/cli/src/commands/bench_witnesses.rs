@@ -3,19 +3,16 @@
 use anyhow::{Context, Result, bail};
 use arbor_chain::genesis::Genesis;
 use arbor_chain::prepare::{SignatureRules, prepare};
-use arbor_chain::replay::Replay;
 use arbor_chain::source::{ChainInput, open_sources};
-use arbor_database::{Budget, TreeSettings, in_memory, network};
 use arbor_lab::execution::{WitnessSize, block_with_witness};
 use arbor_lab::plot::{Plot, Scale};
 use arbor_metrics::Table;
 use arbor_state::TreeKind;
-use arbor_versions::Retain;
 use serde_json::json;
 
 use crate::args::BenchWitnesses;
 use crate::progress::Progress;
-use crate::{files, metrics_server, output, report, stop};
+use crate::{files, memory_replay, metrics_server, output, report, stop};
 
 /// The shares of the blocks that are told of, in percent.
 const SHARES: [usize; 7] = [0, 10, 50, 90, 99, 100, MEAN];
@@ -74,13 +71,7 @@ pub(super) fn run(args: &BenchWitnesses) -> Result<()> {
 
 /// Replays the chain in memory, block by block, with a witness of each.
 fn sizes(args: &BenchWitnesses, kind: &TreeKind, genesis: &Genesis) -> Result<Vec<WitnessSize>> {
-    let tree = TreeSettings::default().tree(kind, None, args.memory)?;
-    let budget = Budget {
-        retain: Retain::None,
-        ..Budget::new(args.memory)
-    };
-    let state = in_memory(tree, network(genesis), budget)?;
-    let mut replay = Replay::new(state, genesis, budget.names())?;
+    let mut replay = memory_replay::begin(kind, None, genesis, args.memory)?;
     let mut input = open_sources(&args.chain)?;
     let last = args.to.or(ChainInput::last(&input).map(|link| link.number));
     input.skip_to(1)?;

@@ -1,19 +1,20 @@
 //! `arbor compare`: the same chain under several trees, in figures.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, anyhow, bail};
 use arbor_chain::bounded_input::{Bound, BoundedInput};
 use arbor_chain::source::open_sources;
 use arbor_compare::{
-    Comparison, Folder, Outcome, Plan, Program, Results, Side, check_baseline, check_sides,
+    Comparison, Folder, Found, Outcome, Plan, Program, Results, Side, check_baseline, check_sides,
     terminal_heading, terminal_table,
 };
 use arbor_database::show_retain;
 use arbor_metrics::{Envelope, Measurement, Table};
 use arbor_state::Settings;
 
+use super::compare_state;
 use crate::args::Compare as Args;
 use crate::metrics_server::PROGRESS;
 use crate::trees::TREES;
@@ -26,13 +27,42 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if let Some(before) = &baseline {
         check_before(before, &plan).context("--baseline")?;
     }
-    let measurement = measurement(&plan);
+    let measurement = measurement("compare", &plan);
     let folder = Folder::open(&args.out, &plan)?;
+    compare_state::load(args, &plan)?;
+    let found = carry_out(&plan, &folder, args.json, |found| {
+        let results = &found.results;
+        let envelope = measurement.finish(serde_json::to_value(results)?);
+        if args.json {
+            output::json(&envelope)?;
+        } else {
+            output::line(&format!("{}\n", terminal_heading(results)))?;
+            output::table(&terminal_table(results))?;
+        }
+        Ok(envelope)
+    })?;
+    match (baseline, found) {
+        (Some(before), Some(now)) => hold_to(&before.results, &now.results, args),
+        _ => Ok(()),
+    }
+}
+
+/// Does the runs of a plan that are not done yet, in its folder, and writes the files of what was found. `print` prints
+/// the figures and returns their report. `None` if somebody asked to stop before all runs were done.
+///
+/// # Errors
+/// Runs that failed, once the others were compared and written.
+pub(super) fn carry_out(
+    plan: &Plan,
+    folder: &Folder,
+    json: bool,
+    print: impl FnOnce(&Found) -> Result<Envelope>,
+) -> Result<Option<Found>> {
     stop::listen_between("run");
     let program = std::env::current_exe().context("finding the program itself")?;
     let comparison = Comparison {
-        plan: &plan,
-        folder: &folder,
+        plan,
+        folder,
         program: &program,
         stopped: &stop::asked,
         tell: &output::tell,
@@ -42,36 +72,28 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         Outcome::Done(found) => *found,
         Outcome::Stopped { done, of } => {
             let said = format!("stopped: {done} of {of} runs are done; the same command goes on");
-            return output::remark(args.json, &said);
+            output::remark(json, &said)?;
+            return Ok(None);
         }
     };
-    let results = &found.results;
-    let envelope = measurement.finish(serde_json::to_value(results)?);
     // Printed first: if a file cannot be written, the figures are not lost.
-    if args.json {
-        output::json(&envelope)?;
-    } else {
-        output::line(&format!("{}\n", terminal_heading(results)))?;
-        output::table(&terminal_table(results))?;
-    }
+    let envelope = print(&found)?;
     comparison.write(&found, &envelope)?;
     output::remark(
-        args.json,
+        json,
         &format!(
             "\nreport: {}; figures next to it: results.json, runs.csv, blocks.csv, blocks.parquet",
-            args.out.join("report.html").display()
+            folder.path("report.html").display()
         ),
     )?;
-    if !results.failed.is_empty() {
+    let failed = &found.results.failed;
+    if !failed.is_empty() {
         bail!(
             "these runs failed, and the others were compared without them: {}",
-            results.failed.join("; ")
+            failed.join("; ")
         );
     }
-    match baseline {
-        Some(before) => hold_to(&before.results, results, args),
-        None => Ok(()),
-    }
+    Ok(Some(found))
 }
 
 /// The plan of a comparison: its inputs, sides and settings.
@@ -82,14 +104,11 @@ fn plan(args: &Args) -> Result<Plan> {
         }
     }
     let trees = sides(args)?;
-    let length = |path: &std::path::PathBuf| {
-        let bytes = bytes_below(path).with_context(|| path.display().to_string())?;
-        Ok((path.display().to_string(), bytes))
-    };
+    let paths = compare_state::chain(args)?;
     Ok(Plan {
         program: program()?,
-        chain: args.chain.iter().map(length).collect::<Result<_>>()?,
-        paths: args.chain.clone(),
+        chain: lengths(&paths)?,
+        paths,
         genesis: args.genesis.clone(),
         trees,
         repetitions: args.repeat,
@@ -97,16 +116,30 @@ fn plan(args: &Args) -> Result<Plan> {
         memory_bytes: args.memory,
         write_back_bytes: args.write_back,
         retain: show_retain(args.retain),
-        threads: match args.threads {
-            0 => rayon::current_num_threads(),
-            threads => threads,
-        },
+        threads: threads(args.threads),
         to: args.to,
         throttle: args.throttle.clone(),
         witnesses: args.witnesses.unwrap_or(WITNESSES),
         survey: !args.no_survey,
         growth: args.growth.unwrap_or(GROWTH),
     })
+}
+
+/// The files and folders of a chain, with their lengths in bytes.
+pub(super) fn lengths(chain: &[PathBuf]) -> Result<Vec<(String, u64)>> {
+    let length = |path: &PathBuf| {
+        let bytes = bytes_below(path).with_context(|| path.display().to_string())?;
+        Ok((path.display().to_string(), bytes))
+    };
+    chain.iter().map(length).collect()
+}
+
+/// The threads of each run: all cores if the command line has 0.
+pub(super) fn threads(given: usize) -> usize {
+    match given {
+        0 => rayon::current_num_threads(),
+        threads => threads,
+    }
 }
 
 /// Checks before any run what would make the results incomparable: the sides, and the blocks. Says what else differs.
@@ -139,7 +172,9 @@ fn check_before(before: &Baseline, plan: &Plan) -> Result<()> {
             chain.last_block
         );
     }
-    let now = measurement(plan).finish(serde_json::Value::Null).settings;
+    let now = measurement("compare", plan)
+        .finish(serde_json::Value::Null)
+        .settings;
     for name in [
         "memory_bytes",
         "write_back_bytes",
@@ -172,7 +207,9 @@ const GROWTH: u64 = 8;
 /// The sides, held against the registry of trees.
 fn sides(args: &Args) -> Result<Vec<Side>> {
     let mut sides = Vec::new();
-    for text in &args.trees {
+    let texts = args.trees.iter().map(|text| compare_state::swept(text));
+    let texts = texts.collect::<Result<Vec<_>>>().context("--trees")?;
+    for text in &texts.concat() {
         let mut side = Side::parse(text).context("--trees")?;
         let kind = TREES.find(&side.tree).with_context(|| {
             let names: Vec<_> = TREES.rows().map(|kind| kind.name).collect();
@@ -188,14 +225,29 @@ fn sides(args: &Args) -> Result<Vec<Side>> {
             ..Settings::default()
         };
         let made = (kind.make)(&settings).map_err(|error| {
-            let words = Side::WORDS.map(|(word, what)| format!("{word} ({what})"));
+            let words = Side::WORDS.map(|known| format!("{} ({})", known.word, known.effect));
             anyhow!(
                 "--trees {text}: {error}; every tree also has {}",
-                words.join(" and ")
+                words.join(", ")
             )
         })?;
         side.write_through |= made.writes_through();
-        side.start = start(args, kind.name)?;
+        side.start = match &args.state {
+            Some(state) => Some(compare_state::start(state, &side).display().to_string()),
+            None => start(args, kind.name)?,
+        };
+        if let Some(moves) = &side.moves
+            && TREES.find(&moves.to).is_none()
+        {
+            bail!("--trees {text}: there is no tree '{}'", moves.to);
+        }
+        if side
+            .moves
+            .as_ref()
+            .is_some_and(|moves| moves.to == kind.name)
+        {
+            bail!("--trees {text}: the side has that tree from the start");
+        }
         sides.push(side);
     }
     Side::check_distinct(&sides).context("--trees")?;
@@ -219,7 +271,7 @@ fn start(args: &Args, tree: &str) -> Result<Option<String>> {
 }
 
 /// This program, as far as it tells runs of it from runs of another.
-fn program() -> Result<Program> {
+pub(super) fn program() -> Result<Program> {
     let path = std::env::current_exe().context("finding the program itself")?;
     let file = path
         .metadata()
@@ -245,8 +297,9 @@ fn bytes_below(path: &Path) -> std::io::Result<u64> {
     entries.map(|entry| bytes_below(&entry?.path())).sum()
 }
 
-fn measurement(plan: &Plan) -> Measurement {
-    let mut measurement = report::measure("compare");
+/// Begins the report of a command whose runs are those of a plan.
+pub(super) fn measurement(command: &'static str, plan: &Plan) -> Measurement {
+    let mut measurement = report::measure(command);
     let names: Vec<_> = plan.trees.iter().map(|side| side.name.as_str()).collect();
     measurement.setting("trees", names);
     let chain: Vec<_> = plan.chain.iter().map(|(path, _)| path.as_str()).collect();

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use alloy_primitives::B256;
 use anyhow::{Result, anyhow};
-use arbor_generator::{GeneratorError, GeneratorSettings, Kind, Phase, Summary};
+use arbor_generator::{GeneratorError, GeneratorSettings, Kind, OverState, Phase, Summary};
 use serde::Serialize;
 
 use crate::args::Generate;
@@ -15,6 +15,9 @@ use crate::{bytes, output, stop};
 
 pub(crate) fn run(args: &Generate) -> Result<()> {
     stop::listen();
+    if let Some(accounts) = args.state {
+        return over_state(args, accounts);
+    }
     let summary = make(&settings(args), &args.out, args.json)?;
     if !summary.complete {
         output::remark(
@@ -24,6 +27,75 @@ pub(crate) fn run(args: &Generate) -> Result<()> {
     }
     Ok(())
 }
+
+/// Blocks over a large state, the transactions of each, their gas, and the accounts that send them, if the command line does not say.
+const OVER_STATE: (u64, u64, u64, u64) = (64, 400, 30_000_000, 20_000);
+
+/// Makes the chains over a large state.
+fn over_state(args: &Generate, accounts: u64) -> Result<()> {
+    let (blocks, txs, gas_limit, senders) = OVER_STATE;
+    let settings = GeneratorSettings {
+        blocks: args.blocks.unwrap_or(blocks),
+        accounts: args.accounts.unwrap_or(senders),
+        transactions_per_block: args.txs.unwrap_or(txs),
+        gas_limit: args.gas_limit.unwrap_or(gas_limit),
+        population: accounts,
+        ..settings(args)
+    };
+    let [while_made, loaded] = [WHILE_MADE, LOADED].map(|bytes| bytes::show(bytes * accounts));
+    output::remark(
+        args.json,
+        &format!(
+            "{accounts} accounts with two slots each: {while_made} of the disk while the chains are made, and later {loaded} for each tree that the state is loaded into, twice while it runs"
+        ),
+    )?;
+    let mut progress: Option<(OverState, Progress)> = None;
+    let mut gas = 0;
+    let made = arbor_generator::generate_over_state(&settings, &args.out, |load, now| {
+        if progress.as_ref().is_none_or(|(other, _)| *other != load) {
+            if let Some((_, before)) = progress.take() {
+                before.finish();
+            }
+            gas = 0;
+            let bar = Progress::new(load.name(), now.block, Some(now.blocks));
+            progress = Some((load, bar));
+        }
+        if let Some((_, bar)) = &mut progress {
+            bar.block(now.block, now.gas.saturating_sub(gas));
+            gas = now.gas;
+        }
+        match stop::asked() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    });
+    let made = made.map_err(by_flag)?;
+    if let Some((_, progress)) = progress {
+        progress.finish();
+    }
+    if args.json {
+        let made = made.iter();
+        let made = made.map(|(load, summary)| (load.name(), Made::new(summary)));
+        output::json(&made.collect::<BTreeMap<_, _>>())?;
+    } else {
+        for (_, summary) in &made {
+            print(summary)?;
+        }
+    }
+    match made.last() {
+        Some((_, last)) if !last.complete => output::remark(
+            args.json,
+            "stopped as asked; run the same command again to go on",
+        ),
+        Some(_) => Ok(()),
+        None => output::remark(args.json, "all chains are there already"),
+    }
+}
+
+/// Bytes of the disk for each account of a large state with its two slots: of the Merkle-Patricia state while chains are made, and of a database of the
+/// largest of the trees.
+const WHILE_MADE: u64 = 500;
+const LOADED: u64 = 700;
 
 /// A chain that was made, as `--json` prints it.
 #[derive(Serialize)]

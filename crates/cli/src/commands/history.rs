@@ -82,6 +82,8 @@ pub(crate) fn prune(args: &Prune) -> Result<()> {
         oldest: database::oldest_block(state.reader())?,
         newest: database::head(state.reader())?.block_number,
     };
+    // The tree before a move may not be needed any more.
+    let state = database::folder(dir).arrive(state)?;
     // The size is that of a closed database: closing writes what is left.
     drop(state);
     let done = Pruned {

@@ -212,7 +212,7 @@ fn records(tables: &[TableFigures]) -> Option<Table> {
     for table in tables {
         shown.row([
             match table.complete {
-                true => table.table.to_owned(),
+                true => table.table.clone().into_owned(),
                 false => format!("{} (a part)", table.table),
             },
             table.records.to_string(),
@@ -285,7 +285,7 @@ fn history(found: &Inspection) -> Option<Table> {
     ]);
     for of in &found.history {
         shown.row([
-            of.table.to_owned(),
+            of.table.clone().into_owned(),
             of.entries.to_string(),
             of.absent_before.to_string(),
             bytes::show(of.key_bytes),

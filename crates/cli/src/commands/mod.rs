@@ -1,13 +1,16 @@
 //! One file a command.
 
+pub(crate) mod accesses;
 pub(crate) mod backup;
 pub(crate) mod bench;
+mod bench_ablation;
 mod bench_database;
 mod bench_engine;
 mod bench_parallel;
 mod bench_witnesses;
 pub(crate) mod compact;
 pub(crate) mod compare;
+mod compare_state;
 mod conversion;
 pub(crate) mod convert;
 mod convert_follow;
@@ -31,6 +34,7 @@ pub(crate) mod repair;
 pub(crate) mod replay;
 mod replay_flags;
 mod replay_follow;
+mod replay_move;
 pub(crate) mod replay_witness;
 pub(crate) mod roots;
 pub(crate) mod serve;

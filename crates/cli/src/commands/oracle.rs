@@ -95,6 +95,15 @@ fn state(args: &Args) -> Result<OfDatabase> {
                 args.state
             )
         }
+        (LeafSource::Database(found), wanted) if found.moves() => {
+            let Some(wanted) = wanted else {
+                bail!(
+                    "{}: the state moves to another tree, and has the leaves of neither: name the tree with --tree",
+                    args.state
+                );
+            };
+            loaded(args, wanted, &AccountList::of(&found.then()?)?)
+        }
         (LeafSource::Database(found), wanted) => {
             let (tree, hash) = found.tree();
             let wanted = wanted.unwrap_or(tree);

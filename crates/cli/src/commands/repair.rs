@@ -98,7 +98,7 @@ pub(crate) fn run(args: &Repair) -> Result<()> {
     if let Some(file) = &head_file {
         let with_head = DirReader::new(dir).with_context(context)?;
         match open(Some(with_head)) {
-            Ok(state) => return follow(args, &state, file, &store, network),
+            Ok(state) => return follow(args, &state, file, &store),
             Err(error) if !is_about_head(&error) => return Err(error).with_context(context),
             Err(_) if args.accept_store => {}
             Err(error) => return Err(refused(dir, &error)),
@@ -116,9 +116,7 @@ pub(crate) fn run(args: &Repair) -> Result<()> {
         found.verdict(dir)?;
         checked = Some(found);
     }
-    store
-        .rebuild_head_file(&state, network)
-        .with_context(context)?;
+    store.rebuild_head_file(&state).with_context(context)?;
     let action = match head_file {
         Some(_) => Action::Replaced,
         None => Action::Written,
@@ -132,14 +130,13 @@ fn follow(
     state: &StateSnapshot,
     file: &HeadFile,
     store: &LockedStore,
-    network: Network,
 ) -> Result<()> {
     let head = state.reader().meta();
     let said = file.head.as_ref().map(|head| head.version);
     let action = match said == head.map(|head| head.version.0) {
         true => Action::None,
         false => {
-            store.rebuild_head_file(state, network)?;
+            store.rebuild_head_file(state)?;
             Action::Followed
         }
     };

@@ -25,10 +25,11 @@ use arbor_state::{Network, RootThreads, State, Tree, TreeKind};
 use arbor_versions::Retain;
 use serde_json::Value;
 
-use super::replay_flags;
 use super::replay_follow::Follower;
+use super::{replay_flags, replay_move};
 use crate::args::Replay as Args;
 use crate::block_rows::BlockRows;
+use crate::moves::MoveWatch;
 use crate::progress::{PartDone, Progress};
 use crate::report::{self, Head, Outcome, Spans};
 use crate::trees::{self, TreeChoice};
@@ -40,6 +41,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             "--db {} is of no use with --witness: witnesses are replayed without a database",
             dir.display()
         );
+    }
+    if args.convert_abort {
+        return replay_move::abort(args);
     }
     if !args.witness.is_empty() {
         metrics_server::serve(args.metrics)?;
@@ -71,7 +75,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let choice = tree;
     let tree = choice.kind();
     let tree = tree.map(|kind| settings.tree(kind, replay_flags::hash_of(args, kind), args.memory));
-    let tree = tree.transpose()?;
+    let mut tree = tree.transpose()?;
+    if let (Some(dir), Some(known)) = (db, &tree) {
+        tree = Some(replay_move::known(dir, known.clone(), args.memory)?);
+    }
     let mut measurement = report::start(args, (choice, tree.as_ref()), &settings);
     // What is spread over threads without a pool of its own. Without a number, the pool has a thread for each core.
     let threads = rayon::ThreadPoolBuilder::new().num_threads(args.threads);
@@ -159,6 +166,8 @@ struct ReplayRun<'a> {
     sums: Sums,
     series: Series,
     delays: RootDelays,
+    /// Of a state that moves to another tree.
+    moving: Option<MoveWatch>,
     rows: Option<BlockRows>,
     /// The first error of writing the rows, after which no more are written.
     rows_failed: Option<anyhow::Error>,
@@ -189,6 +198,7 @@ impl<'a> ReplayRun<'a> {
             sums: Sums::default(),
             series: Series::default(),
             delays: RootDelays::default(),
+            moving: None,
             rows,
             rows_failed: None,
             measurement,
@@ -216,11 +226,22 @@ impl<'a> ReplayRun<'a> {
         self.spans.last_flush = took;
     }
 
+    /// Looks how far a move is.
+    fn look(&mut self, state: &State) -> Result<()> {
+        match &mut self.moving {
+            Some(moving) => moving.look(state.reader()),
+            None => Ok(()),
+        }
+    }
+
     /// Counts a block that is done.
     fn passed(&mut self, block: &BlockStats) {
         self.sums.add(block);
         self.series.add(block);
-        self.delays.add(block);
+        self.delays.add(block.root_delay, block.root_group);
+        if let Some(moving) = &mut self.moving {
+            moving.passed(block);
+        }
         if let Some(rows) = &mut self.rows
             && let Err(error) = rows.add(block)
         {
@@ -372,7 +393,8 @@ fn full(
         BlockSource::Files(input) => ahead_of_database(args, input, &genesis),
         BlockSource::Node(_) => None,
     };
-    let mut state = open(args, tree, network(&genesis), budget)?;
+    let state = open(args, tree, network(&genesis), budget)?;
+    let mut state = replay_move::begin(args, state)?;
     remember(args, state.tree().kind(), (&text, settings, rules))?;
     // The database has it, and soon its accounts; together they may be larger than its caches.
     drop(text);
@@ -407,6 +429,7 @@ fn full(
                     to,
                 }
                 .run(replay, options, each)
+                .map(|()| false)
             };
             return execute(run, replay, follow, (budget.retain, args.to), server);
         }
@@ -423,11 +446,14 @@ fn full(
     };
     // 7 to 10.
     let run = ReplayRun::new(args, measurement, head + 1, last)?;
-    let mut blocks = wanted(args, blocks, length, Rc::clone(&run.read));
+    let mut blocks = wanted(args, blocks, length, Rc::clone(&run.read)).peekable();
     let all = |replay: &mut Replay, options: Options<'_>, each: Each<'_>| {
-        let outcome = replay.blocks(&mut blocks, options, each);
-        drop(blocks);
-        outcome
+        let some = match replay.state().tree().moves() {
+            Some(_) => replay_move::LOOK_EVERY,
+            None => usize::MAX,
+        };
+        replay.blocks(&mut blocks.by_ref().take(some), options, each)?;
+        Ok(blocks.peek().is_some())
     };
     execute(run, replay, all, (budget.retain, last), server)
 }
@@ -505,14 +531,17 @@ type Each<'a> = &'a mut dyn FnMut(&BlockStats);
 fn execute(
     mut run: ReplayRun<'_>,
     mut replay: Replay,
-    blocks: impl FnOnce(&mut Replay, Options<'_>, Each<'_>) -> Result<(), ReplayError>,
+    mut blocks: impl FnMut(&mut Replay, Options<'_>, Each<'_>) -> Result<bool, ReplayError>,
     (retain, last): (Retain, Option<u64>),
     server: Option<Server>,
 ) -> Result<()> {
     let args = run.args;
     let roots = roots_pool(args, replay.state().tree())?;
     let options = Options {
-        verify: replay_flags::verification(args, retain, last),
+        verify: replay_move::each_from(
+            replay_flags::verification(args, retain, last),
+            replay.state(),
+        ),
         roots: match &roots {
             Some(pool) => Roots::Spread(pool),
             None if args.thread_count() > 1 => Roots::Beside,
@@ -520,8 +549,20 @@ fn execute(
         },
         check_every: args.check_state,
     };
+    run.moving = MoveWatch::new(replay.state().reader())?;
     // 7. The blocks.
-    let mut outcome = blocks(&mut replay, options, &mut |block| run.passed(block));
+    let mut outcome = loop {
+        match blocks(&mut replay, options, &mut |block| run.passed(block)) {
+            Ok(true) => {
+                run.look(replay.state())?;
+                replay = replay_move::look(args, replay)?;
+            }
+            Ok(false) => break Ok(()),
+            Err(error) => break Err(error),
+        }
+    };
+    // Frees the blocks that were decoded ahead.
+    drop(blocks);
     run.blocks_ended();
     if let Some(server) = server {
         server.stop(super::serve::FAREWELL);
@@ -534,6 +575,10 @@ fn execute(
         error,
     });
     outcome = outcome.and(flushed);
+    run.look(&state)?;
+    if outcome.is_ok() {
+        state = replay_move::arrive(args, state)?;
+    }
     run.flushed(flushing.elapsed());
     dump_failure(args, &outcome, Some(&state));
     tell_lost(&options, retain, &run);
@@ -636,6 +681,7 @@ fn finish(
         sums,
         series,
         delays,
+        moving,
         rows,
         rows_failed,
         measurement,
@@ -687,6 +733,7 @@ fn finish(
         spans,
         series,
         root_delay: delays.summary(),
+        moved: moving.as_ref().map(MoveWatch::summary),
         head,
         beside: args.thread_count() > 1 && state_is_kept,
         compacting,

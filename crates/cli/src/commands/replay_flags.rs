@@ -130,6 +130,7 @@ pub(super) fn check_flags(args: &Args, tree: TreeChoice) -> Result<()> {
         ("--durable", args.durable, "nothing is stored"),
         ("--compact", args.compact, "nothing is stored"),
         ("--serve", args.serve.is_some(), "there is no state to read"),
+        ("--convert-to", args.convert_to.is_some(), NO_ROOT),
         ("--verify last", args.verify == VerifyChoice::Last, NO_ROOT),
     ] {
         if without_tree && given {

@@ -28,7 +28,7 @@ impl Follower<'_> {
     ///
     /// # Errors
     /// Blocks that do not hold; a branch that begins before the states that are kept. A node that
-    /// does not answer is asked again.
+    /// does not answer, or does not have the next block yet, is asked again.
     pub(super) fn run(
         &self,
         replay: &mut Replay,
@@ -45,6 +45,7 @@ impl Follower<'_> {
             replay.blocks(&mut wanted, options, each)?;
             let end = blocks.end();
             if replay.head() != before {
+                is_silent = false;
                 // Also before another branch is taken: what was replayed until now is then there.
                 replay.flush()?;
             }
@@ -53,27 +54,43 @@ impl Follower<'_> {
                 Ok(End::Head | End::OtherBranch) => match self.common_block(replay) {
                     Ok(Some(number)) => take_other_branch(replay, number)?,
                     Ok(None) => wait(),
-                    Err(error) => self.ask_again(error, &mut is_silent)?,
+                    Err(error) => self.ask_again(replay, error, &mut is_silent)?,
                 },
-                Err(error) => self.ask_again(error.into(), &mut is_silent)?,
+                Err(error) => self.ask_again(replay, error.into(), &mut is_silent)?,
             }
         }
         Ok(())
     }
 
-    /// Waits if a node does not answer.
-    fn ask_again(&self, error: FollowError, is_silent: &mut bool) -> Result<(), ReplayError> {
-        match error {
-            FollowError::Node(error @ RemoteError::Http { .. }) => {
-                if !std::mem::replace(is_silent, true) {
-                    tracing::warn!("the node does not answer, and is asked again: {error}");
-                }
-                wait();
-                Ok(())
+    /// Waits if the node may answer later. A node that does not even give the block at the replay's
+    /// head serves no blocks.
+    fn ask_again(
+        &self,
+        replay: &Replay,
+        error: FollowError,
+        is_silent: &mut bool,
+    ) -> Result<(), ReplayError> {
+        let error = match error {
+            FollowError::Node(error) => error,
+            FollowError::Replay(error) => return Err(error),
+        };
+        let (head, _) = replay.head();
+        let serves_none = match &error {
+            RemoteError::Refused { .. } => {
+                matches!(self.node.block_hash(head), Err(RemoteError::Refused { .. }))
             }
-            FollowError::Node(error) => Err(ReplayError::fetched(error)),
-            FollowError::Replay(error) => Err(error),
+            _ => false,
+        };
+        if serves_none || !error.may_pass() {
+            return Err(ReplayError::fetched(error));
         }
+        if !std::mem::replace(is_silent, true) {
+            tracing::warn!(
+                "the node does not give the block after {head}, and is asked again: {error}"
+            );
+        }
+        wait();
+        Ok(())
     }
 
     /// Looks for the last block that both have, if the node has another branch; `None` if the node's

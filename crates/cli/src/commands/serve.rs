@@ -47,11 +47,14 @@ pub(crate) fn run(args: &Serve) -> Result<()> {
         server.address()
     ));
     let mut looks = 0;
+    let mut failures = Failures::default();
     while !stop::asked() {
         std::thread::sleep(LOOK);
+        snapshots.give_back();
         looks += 1;
         if looks % LOOKS == 0 {
-            follow(&args.db, args.memory, &mut seen, &snapshots);
+            let followed = follow(&args.db, args.memory, &mut seen, &snapshots);
+            failures.note(followed, &snapshots);
         }
     }
     server.stop(FAREWELL);
@@ -72,34 +75,64 @@ struct Seen {
 
 impl Seen {
     fn of(dir: &Path) -> Result<Self> {
-        let written = std::fs::metadata(dir.join("HEAD")).and_then(|head| head.modified());
+        let path = dir.join("HEAD");
+        let file = std::fs::metadata(&path).with_context(|| path.display().to_string())?;
         Ok(Self {
-            written: written.ok(),
+            written: file.modified().ok(),
             head: database::folder(dir).head_file()?.head,
         })
     }
 }
 
-/// Serves the version that another process has flushed, if it has, and opens the database again where only its history changed. One that cannot be read leaves
-/// the one before.
-fn follow(dir: &Path, memory: u64, seen: &mut Seen, snapshots: &Fixed) {
-    let folder = database::folder(dir);
-    let Ok(now) = Seen::of(dir) else {
-        // It is being replaced, or cannot be read: the next look tells.
-        return;
-    };
-    if now == *seen {
-        return;
-    }
-    match folder.open_to_read(memory) {
-        Ok(state) => {
-            let block = state.reader().meta().map(|meta| meta.block_number);
-            snapshots.replace(state);
-            *seen = now;
-            tracing::info!(block, "the database was changed, and is read again");
+/// Looks at the database that failed, one after another.
+#[derive(Default)]
+struct Failures(u32);
+
+/// How many looks fail before it is a fault. A single one may fail because the writer is just
+/// replacing a file.
+const FAILURES: u32 = 3;
+
+impl Failures {
+    /// Counts a look. A fault is reported once, and so is its end.
+    fn note(&mut self, followed: Result<()>, snapshots: &Fixed) {
+        match followed {
+            Ok(()) => {
+                if std::mem::take(&mut self.0) >= FAILURES {
+                    snapshots.set_fault(None);
+                    tracing::info!("the database can be read again");
+                }
+            }
+            Err(error) => {
+                self.0 = self.0.saturating_add(1);
+                if self.0 == FAILURES {
+                    let error = format!("{error:#}");
+                    tracing::warn!(
+                        "the database cannot be read, and the state that was read before is served: {error}"
+                    );
+                    snapshots.set_fault(Some(error));
+                }
+            }
         }
-        Err(error) => tracing::warn!("the version that was flushed cannot be read yet: {error}"),
     }
+}
+
+/// Serves the version that another process has flushed, if it has, and opens the database again if
+/// only its history changed.
+///
+/// # Errors
+/// A database that is gone, is being replaced, or cannot be read. The version before stays.
+fn follow(dir: &Path, memory: u64, seen: &mut Seen, snapshots: &Fixed) -> Result<()> {
+    let folder = database::folder(dir);
+    let now = Seen::of(dir)?;
+    if now == *seen {
+        return Ok(());
+    }
+    let state = folder.open_to_read(memory)?;
+    let block = state.reader().meta().map(|meta| meta.block_number);
+    snapshots.replace(state);
+    *seen = now;
+    tracing::info!(block, "the database was changed, and is read again");
+    Ok(())
 }
 
 /// Reads the files of a database's chain.

@@ -1,13 +1,15 @@
 //! `arbor status`: what a database is and where it stands, also while another process writes it.
 
 use alloy_primitives::B256;
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use arbor_database::{DatabaseError, NO_CHAIN, show_retain};
 use arbor_state::recovery::is_recovering;
 use arbor_versions::{FlushedVersion, Meta, Version, read_head_file};
 use serde::Serialize;
 
 use crate::args::Status;
+use crate::database::StoredVersions;
+use crate::moves::StoredMove;
 use crate::{bytes, database, described, output, rules};
 
 /// What a database says of itself, as `--json` prints it.
@@ -32,6 +34,19 @@ struct Standing<'a> {
     disk_bytes: u64,
     retain: Option<String>,
     retained: Option<Retained>,
+    /// Which blocks' nodes are kept for proofs; none if none are.
+    old_nodes: Option<OldNodes>,
+    /// The move to another tree; none if there is none.
+    moving: Option<StoredMove>,
+}
+
+/// The blocks whose nodes are kept.
+#[derive(Serialize)]
+struct OldNodes {
+    oldest: u64,
+    newest: u64,
+    /// About how many bytes the records of the nodes have, without their index.
+    bytes: u64,
 }
 
 /// The blocks whose state can be read.
@@ -75,13 +90,13 @@ pub(crate) fn run(args: &Status) -> Result<()> {
         );
     }
     let file = read_head_file(dir)?;
-    let Some(head) = file.head else {
-        bail!("nothing was flushed to {} yet", dir.display());
-    };
     let store = folder.store_name();
     let size = folder.disk_bytes()?;
     let identity = &file.identity;
-    let recovering = is_recovering(&head.block_hash);
+    let recovering = file
+        .head
+        .as_ref()
+        .is_some_and(|head| is_recovering(&head.block_hash));
     let settings = known(folder.tree_settings()).map(|settings| settings.as_slice().to_vec());
     let rules = known(folder.rules()).map(rules::words);
     // None: not known; Some(None): never asked for.
@@ -89,19 +104,36 @@ pub(crate) fn run(args: &Status) -> Result<()> {
     let setting = retain.flatten().map(show_retain);
     let stored = match recovering {
         true => Ok(None),
-        false => database::head_and_oldest(dir).map(Some),
+        false => database::stored_versions(dir).map(Some),
     };
     // What the folder tells without its store is told nevertheless, before the error.
     let (stored, opened) = match stored {
         Ok(stored) => (stored, Ok(())),
         Err(error) => (None, Err(error)),
     };
-    // Beside a writer the store may be a flush ahead of HEAD, which stands where the store does not open.
-    let (head, oldest) = match stored {
-        Some((meta, oldest)) => (meta, Some(oldest)),
-        None => (of_file(&head), None),
+    // Beside a writer, and after a kill, the store may be a flush ahead of HEAD, which stands where the store does not open.
+    let (head, oldest, old_nodes, moving) = match (stored, file.head) {
+        (Some(stored), _) => {
+            let StoredVersions {
+                head,
+                oldest,
+                old_nodes,
+                moving,
+            } = stored;
+            (head, Some(oldest), old_nodes, moving)
+        }
+        (None, Some(head)) => (of_file(&head), None, None, None),
+        (None, None) => {
+            let nothing = || format!("nothing was flushed to {} yet", dir.display());
+            return opened.with_context(nothing);
+        }
     };
     let retained = oldest.map(|oldest| [oldest, head.block_number]);
+    let old_nodes = old_nodes.map(|kept| OldNodes {
+        oldest: kept.oldest,
+        newest: head.block_number,
+        bytes: kept.bytes,
+    });
     let (hash, root) = (B256::from(head.block_hash), B256::from(head.root));
     if args.json {
         output::json(&Standing {
@@ -122,6 +154,8 @@ pub(crate) fn run(args: &Status) -> Result<()> {
             disk_bytes: size,
             retain: setting,
             retained: retained.map(|[oldest, newest]| Retained { oldest, newest }),
+            old_nodes,
+            moving,
         })?;
         return opened;
     }
@@ -171,18 +205,32 @@ pub(crate) fn run(args: &Status) -> Result<()> {
         (true, false) => output::line(&format!("block       {} {hash}", head.block_number))?,
     }
     output::line(&format!("state root  {root}"))?;
-    let range = match retained {
-        Some([oldest, newest]) if oldest == newest => format!("block {newest} alone"),
-        Some([oldest, newest]) => format!("blocks {oldest} to {newest}"),
-        None => "not known".to_owned(),
-    };
+    let range = retained.map_or_else(|| "not known".to_owned(), blocks);
     let setting = match (retain, setting) {
         (None, _) => ", by what --retain is not known".to_owned(),
         (_, None) => String::new(),
         (_, Some(setting)) => format!("; blocks to come by --retain {setting}"),
     };
     output::line(&format!("retained    {range}{setting}"))?;
+    if let Some(kept) = old_nodes {
+        output::line(&format!(
+            "old nodes   {}, about {}",
+            blocks([kept.oldest, kept.newest]),
+            bytes::show(kept.bytes)
+        ))?;
+    }
+    if let Some(moving) = moving {
+        moving.tell()?;
+    }
     opened
+}
+
+/// Names the blocks from the first to the second.
+fn blocks([oldest, newest]: [u64; 2]) -> String {
+    match oldest == newest {
+        true => format!("block {newest} alone"),
+        false => format!("blocks {oldest} to {newest}"),
+    }
 }
 
 /// What a folder remembers, or its default; `None`, and the user is told why, if that cannot be known.

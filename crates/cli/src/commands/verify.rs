@@ -56,6 +56,8 @@ pub(crate) struct Checked {
     /// Records of versions: of headers, if the database is of a chain.
     versions: u64,
     undo_records: u64,
+    /// Records of old nodes, which are there if they are kept.
+    old_node_records: u64,
     index_entries: u64,
     /// Older versions rebuilt from their undo records.
     rebuilt_versions: u64,
@@ -90,7 +92,7 @@ fn check_by(
 ) -> Result<Checked> {
     let reader = state.reader();
     let head = database::head(reader)?;
-    let mut headers = HeaderCheck::new(reader.tree());
+    let mut headers = HeaderCheck::new(reader.tree()).since(state.roots_since()?);
     let begin = Instant::now();
     let report = on_threads(threads, |tell| {
         by(tell, &mut |meta| match has_headers {
@@ -125,6 +127,7 @@ fn check_by(
         nodes: report.nodes,
         versions: report.records.metas,
         undo_records: report.records.undo_chunks,
+        old_node_records: report.records.old_node_chunks,
         index_entries: report.records.index_entries,
         rebuilt_versions: report.versions,
         flat_root,
@@ -159,6 +162,10 @@ impl Checked {
             self.index_entries,
             output::counted(self.rebuilt_versions, "older version")
         ))?;
+        if self.old_node_records > 0 {
+            let records = output::counted(self.old_node_records, "record");
+            output::line(&format!("checked {records} of old nodes"))?;
+        }
         for fault in &self.faults {
             output::tell(&format!("fault: {fault}"));
         }

@@ -55,7 +55,8 @@ pub(crate) fn run(args: &VerifyProof) -> Result<()> {
             if blocks.iter().any(|field| value.get(field).is_some()) {
                 bail!("{file} is a whole block: arbor verify-witness checks it");
             }
-            kinds.read(value).map_err(not_read)?
+            // What it says of its tree is looked at below.
+            kinds.read_as_told(value).map_err(not_read)?
         }
     };
     let root = args.root;
@@ -69,7 +70,8 @@ pub(crate) fn run(args: &VerifyProof) -> Result<()> {
 /// Prints what a proof that holds shows.
 fn tell(args: &VerifyProof, proof: &dyn Proof, claims: &Claims) -> Result<()> {
     let (file, root) = (args.file.display(), args.root);
-    if let Some(stem) = claims.doubtful.first() {
+    let is_of_two = proof.form().name == TWO_TREES;
+    if let Some(stem) = claims.doubtful.first().filter(|_| !is_of_two) {
         bail!(
             "{file}: nothing shows that stem {stem} is absent: its way ends below a node that may be a leaf, since neither index 0 of it is opened nor a child \
              beyond index 3 (`arbor prove` opens one)"
@@ -77,10 +79,31 @@ fn tell(args: &VerifyProof, proof: &dyn Proof, claims: &Claims) -> Result<()> {
     }
     let accounts = asked(args, proof, claims)?;
     match args.json {
-        true => output::json(&Shown::new(root, proof, claims, &accounts)),
-        false => print(root, claims, &accounts),
+        true => output::json(&Shown::new(root, proof, claims, &accounts))?,
+        false => print(root, claims, &accounts)?,
+    }
+    match claims.doubtful.is_empty() {
+        true => Ok(()),
+        false => Err(Doubtful {
+            file: file.to_string(),
+            names: claims.doubtful.join(", "),
+        }
+        .into()),
     }
 }
+
+/// A proof that holds, and shows some of its names only if its maker is honest.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{file}: the proof holds, but some names are as it says only if its maker is honest, because the tree that the state moves to does not show that nothing was deleted since: {names}"
+)]
+pub(crate) struct Doubtful {
+    file: String,
+    names: String,
+}
+
+/// The form of proofs of a state on its way from one tree to another.
+const TWO_TREES: &str = "two-trees/1";
 
 /// What a proof that holds shows, as `--json` prints it.
 #[derive(Serialize)]
@@ -97,6 +120,9 @@ struct Shown {
     range: Option<ShownRange>,
     /// Values in the file that the proof does not cover.
     unproven: usize,
+    /// Names that are as shown only if the maker of the proof is honest; left out if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    doubtful: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -148,6 +174,7 @@ impl Shown {
                 to: range.to,
             }),
             unproven: claims.unproven,
+            doubtful: claims.doubtful.clone(),
         }
     }
 }
@@ -231,7 +258,7 @@ fn print_leaves(root: B256, claims: &Claims) -> Result<()> {
     }
     if !claims.accounts.is_empty() {
         output::tell(
-            "what accounts these are depends on how accounts lie in the tree, which no root shows: say it with --tree",
+            "the root does not show how accounts lie in its tree, so these are keys alone: --tree T shows the accounts",
         );
     }
     let leaves = claims.leaves.len();
@@ -244,55 +271,68 @@ fn print_leaves(root: B256, claims: &Claims) -> Result<()> {
     })
 }
 
-/// What a proof shows of the accounts that are asked for, or of all that it names.
+/// What a proof shows of the accounts that are asked for, or of all that it names. None if it is not known how accounts lie in its tree: then its
+/// keys are all that it shows.
 fn asked(args: &VerifyProof, proof: &dyn Proof, claims: &Claims) -> Result<Vec<ProvenAccount>> {
-    let file = args.file.display();
+    let (file, form) = (args.file.display(), proof.form().name);
     let names = proof.names();
-    if !names.is_empty() || args.of.is_empty() {
-        let form = proof.form().name;
-        let has = |tree: &&TreeKind| tree.verify.forms.iter().any(|of| of.name == form);
-        let rows = arbor_trees::standard();
-        let has_keys = |tree: &TreeKind| tree.verify.account_of.is_some();
-        let by_keys = rows.rows().filter(has).find(|tree| has_keys(tree));
-        // The same leaves and nodes may hold accounts in another layout, which no form names if it has keys alone.
-        let may_have = |tree: &TreeKind| names.is_empty() && by_keys.is_some() && has_keys(tree);
-        if let Some(other) = args.tree.filter(|tree| !has(tree) && !may_have(tree)) {
-            bail!(
-                "{file} is of the form {form}, which is none of --tree {}",
-                other.name
-            );
-        }
+    let rows = arbor_trees::standard();
+    let has = |tree: &TreeKind| tree.verify.forms.iter().any(|of| of.name == form);
+    let by_names = !names.is_empty() || args.of.is_empty();
+    if by_names {
+        check_tree(args, form, &names)?;
         check_names(args, &names)?;
-        // A root does not tell Verkle's layouts apart: read in the other one, leaves would say something else.
-        return match (by_keys, args.tree) {
-            (Some(tree), None) if !args.of.is_empty() => bail!(
-                "no root shows how accounts lie in its tree, and {file} may say so falsely: --of needs --tree, for example --tree {}",
-                tree.name
-            ),
-            (Some(_), None) => Ok(Vec::new()),
-            _ => Ok(claims.accounts.clone()),
-        };
     }
+    let twins = rows.rows().filter(|tree| has(tree));
+    let mut twins = twins.filter_map(|tree| Some((tree.name, tree.verify.twin?)));
+    // A root does not show which of two trees it is of: read in the other one, its leaves would be other accounts'.
+    if args.tree.is_none()
+        && let Some((tree, twin)) = twins.next()
+    {
+        if args.of.is_empty() && !claims.leaves.is_empty() {
+            return Ok(Vec::new());
+        }
+        bail!(
+            "the root does not show whether {file} is of the tree {tree} or {twin}, and the file may say so falsely: give --tree, for example --tree {tree}"
+        );
+    }
+    if by_names {
+        return Ok(claims.accounts.clone());
+    }
+    let address = args.of[0].address;
     if claims.range.is_some() {
-        let address = args.of[0].address;
         bail!("{file} is a range of leaves, and names no account (--of {address:#x})");
     }
-    let Some(tree) = args.tree else {
+    let tree = args.tree.or_else(|| rows.rows().find(|tree| has(tree)));
+    let Some(account_of) = tree.and_then(|tree| tree.verify.account_of) else {
+        let tree = tree.map_or("its tree", |tree| tree.name);
         bail!(
-            "{file} has keys and no names, and does not say how accounts lie in its tree: --of needs --tree"
-        );
-    };
-    let Some(account_of) = tree.verify.account_of else {
-        bail!(
-            "{file} has leaves by their keys alone, which are no account's under {} (--of {:#x})",
-            tree.name,
-            args.of[0].address
+            "{file} has leaves by their keys alone, which are no account's under {tree} (--of {address:#x})"
         );
     };
     let proven = args.of.iter().map(|of| account_of(&claims.leaves, of));
     proven
         .collect::<Result<_, _>>()
         .with_context(|| format!("{file} does not show what --of asks for"))
+}
+
+/// Checks that the tree that is asked for may be that of a proof.
+fn check_tree(args: &VerifyProof, form: &str, names: &[AccountSlots]) -> Result<()> {
+    let Some(tree) = args.tree else { return Ok(()) };
+    let has = |tree: &TreeKind| tree.verify.forms.iter().any(|of| of.name == form);
+    let has_keys = |tree: &TreeKind| tree.verify.account_of.is_some();
+    let rows = arbor_trees::standard();
+    let is_by_keys = rows.rows().any(|tree| has(tree) && has_keys(tree));
+    // The same leaves and nodes may hold accounts in another layout, which no form names if it has keys alone.
+    let may_have = names.is_empty() && is_by_keys && has_keys(tree);
+    if !has(tree) && !may_have {
+        bail!(
+            "{} is of the form {form}, which is none of --tree {}",
+            args.file.display(),
+            tree.name
+        );
+    }
+    Ok(())
 }
 
 /// Checks that a proof, which names its accounts, has those that it must say something of.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use arbor_store::{Reader, Store, Table, Write};
 use arbor_store_fjall::FjallStore;
 
-use crate::crashes::chain::{Chain, Random};
+use crate::crashes::chain::{Chain, HISTORY_PROOFS, PLAIN, Random};
 use crate::crashes::disk::{MOUNTS, script, tmpfs_works};
 
 const COPY: [&str; 5] = ["backup", "--db", "db", "--to", "copy"];
@@ -25,15 +25,12 @@ fn assert_absent(chain: &Chain, place: &str) {
 /// over the copy.
 #[test]
 fn a_database_is_backed_up_while_a_replay_writes_it() {
-    for tree in ["mpt", "ar16mt"] {
-        let chain = Chain::under(tree, 150, 30);
+    for (tree, flags) in [("mpt", HISTORY_PROOFS), ("ar16mt", PLAIN)] {
+        let chain = Chain::under(tree, 150, 30).with_flags(flags);
         let replay = |db, store| {
             let words = ["replay", "--db", db, "--store", store, "--tree", tree];
-            [
-                &words[..],
-                &["--retain", "all", "--write-back", "40kB", "chain"],
-            ]
-            .concat()
+            let rest = ["--retain", "all", "--write-back", "40kB", "chain"];
+            [&words[..], flags, &rest].concat()
         };
         let mut writer = chain
             .command(&replay("db", "fjall"))
@@ -156,6 +153,31 @@ fn wrong_backups_are_errors_and_leave_nothing() {
         .run(&["backup", "--db", "none", "--to", "copy"])
         .fails_with(&["none"]);
     assert_absent(&chain, "without a source");
+    assert!(!chain.path("copy.unfinished").exists());
+    chain.run(&to("db/copy")).fails_with(&["inside db"]);
+
+    // Files that no backup has made stay.
+    fs::create_dir(chain.path("copy.unfinished")).expect("made");
+    fs::write(chain.path("copy.unfinished/notes"), "precious").expect("written");
+    let words = ["copy.unfinished/notes", "move it away"];
+    chain.run(&COPY).fails_with(&words);
+    let notes = fs::read_to_string(chain.path("copy.unfinished/notes"));
+    assert_eq!(notes.expect("it is there"), "precious");
+    fs::remove_dir_all(chain.path("copy.unfinished")).expect("removed");
+
+    // Of several at once one makes the copy.
+    let mut backups = Vec::new();
+    for _ in 0..4 {
+        let mut command = chain.command(&COPY);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        backups.push(command.spawn().expect("the binary runs"));
+    }
+    let ended = backups
+        .iter_mut()
+        .map(|backup| backup.wait().expect("waited for").success());
+    assert_eq!(ended.filter(|ended| *ended).count(), 1);
+    chain.run(&["verify", "--db", "copy"]).ok();
+    fs::remove_dir_all(chain.path("copy")).expect("removed");
     assert!(!chain.path("copy.unfinished").exists());
 
     // A record that nobody but the check would miss.

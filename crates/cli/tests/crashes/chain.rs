@@ -13,13 +13,33 @@ use crate::support::{Folder, Run, roots};
 /// How long any command may take before it counts as stuck.
 const STUCK: Duration = Duration::from_secs(120);
 
-/// A generated chain, and a database with all its history.
+/// Flags of replays that keep no old nodes.
+pub(crate) const PLAIN: &[&str] = &[];
+/// Flags of replays that keep old nodes.
+pub(crate) const HISTORY_PROOFS: &[&str] = &["--history-proofs"];
+/// Flags of replays that move to another tree, and keep both.
+pub(crate) const MOVING: &[&str] = &[
+    "--convert-to",
+    "eip8297",
+    "--at",
+    "4",
+    "--stride",
+    "20",
+    "--retain",
+    "all",
+];
+
+/// A generated chain, and a database with all its history and without old nodes.
 pub(crate) struct Chain {
     pub(crate) folder: Folder,
     /// The tree of all databases here.
     pub(crate) tree: &'static str,
     /// Memory of commands that compute roots: under a Verkle tree what leaves room for small tables, lest most kills find them being made.
     pub(crate) memory: [&'static str; 2],
+    /// Further flags of the replays of a test.
+    pub(crate) flags: &'static [&'static str],
+    /// An account of the first block.
+    account: String,
     /// Hash and root of each block.
     pub(crate) blocks: Vec<(B256, B256)>,
     /// How long the undisturbed replay took.
@@ -75,13 +95,35 @@ impl Chain {
             }
             assert_eq!(lines.len(), headers.len());
         }
+        let genesis = std::fs::read(folder.path("chain/genesis.json")).expect("a genesis");
+        let genesis: Value = serde_json::from_slice(&genesis).expect("JSON");
+        let mut accounts = genesis["alloc"].as_object().expect("accounts").keys();
+        let account = accounts.next().expect("an account");
         Self {
+            account: format!("0x{}", account.trim_start_matches("0x")),
             folder,
             tree,
             memory,
+            flags: PLAIN,
             blocks: headers,
             replay,
         }
+    }
+
+    /// The same, with further flags of replays.
+    pub(crate) fn with_flags(self, flags: &'static [&'static str]) -> Self {
+        Self { flags, ..self }
+    }
+
+    /// Whether replays keep old nodes.
+    pub(crate) fn keeps_old_nodes(&self) -> bool {
+        self.flags == HISTORY_PROOFS
+    }
+
+    /// A replay into a database.
+    pub(crate) fn replay_into<'a>(&self, db: &'a str, words: &[&'a str]) -> Vec<&'a str> {
+        let begin = ["replay", "--db", db, "--tree", self.tree];
+        [&begin[..], self.flags, words, &self.memory, &["chain"]].concat()
     }
 
     pub(crate) fn last(&self) -> u64 {
@@ -139,6 +181,10 @@ impl Chain {
             block: status["block"].as_u64().expect("a block"),
             root: hash(&status["stateRoot"]),
         };
+        if status["moving"] != Value::Null {
+            // Its roots are in no header, and no other tree's.
+            return Some(standing);
+        }
         let found = (hash(&status["blockHash"]), standing.root);
         assert_eq!(found, self.blocks[standing.block as usize], "{db}");
         Some(standing)
@@ -171,7 +217,43 @@ impl Chain {
             wanted.ok().0.stdout == found.ok().0.stdout,
             "{place}: contents differ at block {block}"
         );
+        self.assert_old_proofs(db, place);
         standing
+    }
+
+    /// Asserts that proofs are those of the undisturbed database at the oldest block of which old nodes are kept, if they are. Returns the block.
+    pub(crate) fn assert_old_proofs(&self, db: &str, place: &str) -> Option<u64> {
+        let status = self.run(&["status", "--db", db, "--json"]).ok().json();
+        let block = status["oldNodes"]["oldest"].as_u64()?;
+        let at = block.to_string();
+        let absent = "0x00000000000000000000000000000000000abcde";
+        for account in [&self.account, absent] {
+            let [wanted, found] = ["whole", db]
+                .map(|db| self.run(&["prove", "--db", db, "--at", &at, account, "0x0", "0x1"]));
+            assert!(
+                wanted.ok().0.stdout == found.ok().0.stdout,
+                "{place}: the proof of {account} differs at block {block}"
+            );
+        }
+        Some(block)
+    }
+
+    /// Asserts that a database has both trees, the contents and the roots of an undisturbed one that moved. It stands at the chain's end.
+    pub(crate) fn assert_moved(&self, db: &str, place: &str) {
+        if !self.path("moved").exists() {
+            let words = ["replay", "--db", "moved", "--tree", self.tree];
+            self.run(&[&words[..], MOVING, &["chain"]].concat()).ok();
+        }
+        self.run(&["verify", "--db", db]).ok();
+        let [wanted, found] = ["moved", db].map(|db| {
+            let status = self.run(&["status", "--db", db, "--json"]).ok().json();
+            let dump = self.run(&["dump", "--db", db]).ok().0.stdout.clone();
+            let fields = ["tree", "block", "stateRoot", "retained", "moving"];
+            (fields.map(|field| status[field].clone()), dump)
+        });
+        assert_eq!(wanted.0, found.0, "{place}");
+        assert_ne!(found.0[4], Value::Null, "{place}");
+        assert!(wanted.1 == found.1, "{place}: contents differ");
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use crate::crashes::chain::Chain;
+use crate::crashes::chain::{Chain, HISTORY_PROOFS, MOVING, PLAIN};
 use crate::crashes::flips::{in_words, reported_once};
 use crate::support::{Folder, Run};
 
@@ -49,28 +49,34 @@ fn a_full_disk_is_an_error_and_costs_nothing() {
         return;
     }
     let chain = Chain::new(120, 30);
-    for (kilobytes, budget) in [
-        (300, "40kB"),
-        (1_500, "40kB"),
-        (900, "3MiB"),
-        (1_300, "1MiB"),
+    for (kilobytes, budget, flags) in [
+        (300, "40kB", PLAIN),
+        (1_500, "40kB", PLAIN),
+        (900, "3MiB", PLAIN),
+        (1_300, "1MiB", PLAIN),
+        (1_500, "40kB", HISTORY_PROOFS),
+        (2_000, "1MiB", HISTORY_PROOFS),
+        (1_500, "40kB", MOVING),
+        (1_200, "1MiB", MOVING),
     ] {
+        let moves = flags == MOVING;
+        let flags = flags.join(" ");
         let run = script(
             &chain.folder,
             &MOUNTS,
             &format!(
                 "mkdir -p small && mount -t tmpfs -o size={kilobytes}k none small || exit 99
-                 timeout 100 $ARBOR replay --db small/db --write-back {budget} chain >out.txt 2>err.txt; echo $? >code.txt
+                 timeout 100 $ARBOR replay --db small/db --write-back {budget} {flags} chain >out.txt 2>err.txt; echo $? >code.txt
                  $ARBOR status --db small/db --json >standing.txt 2>/dev/null
                  mount -o remount,size=200m small || exit 99
                  if [ -s standing.txt ]; then
                      $ARBOR verify --db small/db || exit 97
                      $ARBOR status --db small/db --json | cmp -s - standing.txt || $ARBOR status --db small/db --json >ahead.txt
                  fi
-                 $ARBOR replay --db small/db chain && cp -a --sparse=always small/db grown"
+                 $ARBOR replay --db small/db {flags} chain && cp -a --sparse=always small/db grown"
             ),
         );
-        let place = format!("{kilobytes} kB, budget {budget}");
+        let place = format!("{kilobytes} kB, budget {budget} {flags}");
         assert!(
             run.0.status.success(),
             "{place}: {:?} {}{}",
@@ -99,7 +105,10 @@ fn a_full_disk_is_an_error_and_costs_nothing() {
         reported_once(&read("err.txt"), &place);
         let out = read("out.txt");
         assert!(!out.contains("replayed block"), "{place}: {out}");
-        assert_eq!(chain.assert_whole("grown", &place).block, chain.last());
+        match moves {
+            true => chain.assert_moved("grown", &place),
+            false => assert_eq!(chain.assert_whole("grown", &place).block, chain.last()),
+        }
         println!("full disk of {place}: {}", read("err.txt").trim());
         std::fs::remove_dir_all(chain.path("grown")).expect("removed");
     }
@@ -109,18 +118,15 @@ fn a_full_disk_is_an_error_and_costs_nothing() {
 #[test]
 fn a_file_size_limit_is_an_error_and_costs_nothing() {
     let chain = Chain::new(60, 30);
-    chain
-        .run(&[
-            "replay",
-            "--db",
-            "db",
-            "--to",
-            "20",
-            "--write-back",
-            "20kB",
-            "chain",
-        ])
-        .ok();
+    for flags in [PLAIN, HISTORY_PROOFS] {
+        limit_files(&chain, flags);
+        std::fs::remove_dir_all(chain.path("db")).expect("removed");
+    }
+}
+
+fn limit_files(chain: &Chain, flags: &[&str]) {
+    let words = ["replay", "--db", "db", "--to", "20", "--write-back", "20kB"];
+    chain.run(&[&words[..], flags, &["chain"]].concat()).ok();
     // In 512 bytes, or in 1,024 for some shells. The signal that comes with it is left as it is: it killed the process without a word.
     for limit in [1, 64, 400] {
         let run = script(
@@ -130,7 +136,7 @@ fn a_file_size_limit_is_an_error_and_costs_nothing() {
                 "ulimit -f {limit}; exec timeout 100 $ARBOR replay --db db --write-back 20kB chain"
             ),
         );
-        let place = format!("limit {limit}");
+        let place = format!("limit {limit} {flags:?}");
         if !run.0.status.success() {
             in_words(&run, &place);
         }
@@ -152,21 +158,24 @@ fn a_failed_sync_is_an_error_and_costs_nothing() {
     }
     let chain = Chain::new(40, 10);
     let mut failed = 0;
-    for (call, from) in [
-        ("fsync", 3),
-        ("fsync", 16),
-        ("fsync", 40),
-        ("fsync", 41),
-        ("fsync", 42),
-        ("rename", 12),
+    for (call, from, flags) in [
+        ("fsync", 3, PLAIN),
+        ("fsync", 16, PLAIN),
+        ("fsync", 40, PLAIN),
+        ("fsync", 41, PLAIN),
+        ("fsync", 42, PLAIN),
+        ("rename", 12, PLAIN),
+        ("fsync", 40, HISTORY_PROOFS),
+        ("fsync", 41, HISTORY_PROOFS),
     ] {
-        let place = format!("{call} fails from its call {from} on");
+        let flags = flags.join(" ");
+        let place = format!("{call} fails from its call {from} on {flags}");
         let fails = inject(call, from);
         let trace = ["strace", "-f", "-qq", "-o", "/dev/null", &fails];
         let run = script(
             &chain.folder,
             &trace,
-            "exec timeout 100 $ARBOR replay --db db --durable --threads 1 chain",
+            &format!("exec timeout 100 $ARBOR replay --db db --durable --threads 1 {flags} chain"),
         );
         if !run.0.status.success() {
             failed += 1;

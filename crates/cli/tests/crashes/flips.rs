@@ -15,7 +15,7 @@ use arbor_store::{MemoryStore, Reader, Store, Table, Write};
 use arbor_store_fjall::{FjallStore, Options as FjallOptions};
 use arbor_trees::MPT;
 
-use crate::crashes::chain::{Chain, Random, Standing, number};
+use crate::crashes::chain::{Chain, HISTORY_PROOFS, PLAIN, Random, Standing, number};
 use crate::support::{Run, copy};
 
 /// Flips in files of an ordinary test run.
@@ -79,7 +79,17 @@ impl Records {
 #[test]
 fn verification_finds_flipped_bits_in_every_kind_of_record() {
     let chain = Chain::new(12, 2);
-    let records = Records::of(&chain, "whole");
+    let usual = [3, 5, 0x80, 0x81, 0x82, 0xf0, 0xf1, 0xf2, 0xf4];
+    find_flips(&Records::of(&chain, "whole"), &usual);
+    let chain = chain.with_flags(HISTORY_PROOFS);
+    chain
+        .run(&chain.replay_into("kept", &["--retain", "all"]))
+        .ok();
+    let with_old_nodes = [3, 5, 0x80, 0x81, 0x82, 0xee, 0xf0, 0xf1, 0xf2, 0xf4];
+    find_flips(&Records::of(&chain, "kept"), &with_old_nodes);
+}
+
+fn find_flips(records: &Records, tables_wanted: &[u8]) {
     assert_eq!(records.faults(), [""; 0]);
     let mut tables = Vec::new();
     for (index, record) in records.records.iter().enumerate() {
@@ -96,6 +106,10 @@ fn verification_finds_flipped_bits_in_every_kind_of_record() {
         tables.push(record.table.0);
         for place in (index % 5..length).step_by((length / 10).max(1)) {
             let bit = 8 * place + (place + index) % 8;
+            // As long as there is no index, any number of versions in an epoch is right. It ends the record.
+            if record.key[..] == *b"fixed" && place >= length - b"1024}".len() {
+                continue;
+            }
             records.store.flip(record.table, &record.key, bit);
             let found = records.faults();
             assert!(
@@ -109,11 +123,7 @@ fn verification_finds_flipped_bits_in_every_kind_of_record() {
     }
     records.store.unflip();
     tables.dedup();
-    assert_eq!(
-        tables,
-        [3, 5, 0x80, 0x81, 0x82, 0xf0, 0xf1, 0xf2, 0xf4],
-        "tables with records"
-    );
+    assert_eq!(tables, tables_wanted, "tables with records");
     assert_eq!(records.faults(), [""; 0]);
 }
 
@@ -126,14 +136,21 @@ enum Outcome {
 
 #[test]
 fn a_flipped_bit_in_a_file_is_found_or_changes_nothing() {
+    let mut chain = Chain::new(60, 10);
+    for flags in [PLAIN, HISTORY_PROOFS] {
+        chain = chain.with_flags(flags);
+        flip_files(&chain);
+        fs::remove_dir_all(chain.path("db")).expect("removed");
+    }
+}
+
+fn flip_files(chain: &Chain) {
     let wanted = number("ARBOR_FLIPS").unwrap_or(FEW);
-    let chain = Chain::new(60, 10);
     // Flushes through the journal and ingestions, a rollback, and some blocks still to come.
-    let words = ["replay", "--db", "db", "--to", "45", "--write-back"];
-    chain.run(&[&words[..], &["1MiB", "chain"]].concat()).ok();
+    let replay = |to, budget| chain.replay_into("db", &["--to", to, "--write-back", budget]);
+    chain.run(&replay("45", "1MiB")).ok();
     chain.run(&["rollback", "--db", "db", "--to", "40"]).ok();
-    let words = ["replay", "--db", "db", "--to", "50", "--write-back"];
-    chain.run(&[&words[..], &["30kB", "chain"]].concat()).ok();
+    chain.run(&replay("50", "30kB")).ok();
     let standing = chain.assert_whole("db", "before any flip");
     let files = files_below(&chain.path("db"));
     let mut random = Random::from_environment("flips");
@@ -144,16 +161,17 @@ fn a_flipped_bit_in_a_file_is_found_or_changes_nothing() {
         let path = chain.path("flipped").join(file);
         let place = flip(&path, &mut random);
         let place = format!("flip {turn}: {} {place}", file.display());
-        let outcome = outcome(&chain, &standing, &place);
+        let outcome = outcome(chain, &standing, &place);
         println!("{place}: {outcome:?}");
         counts[usize::from(outcome == Outcome::Harmless)] += 1;
         fs::remove_dir_all(chain.path("flipped")).expect("removed");
     }
     println!(
-        "flips: {} found, {} harmless, of {wanted} in {} files",
+        "flips: {} found, {} harmless, of {wanted} in {} files {:?}",
         counts[0],
         counts[1],
-        files.len()
+        files.len(),
+        chain.flags
     );
 }
 

@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::crashes::chain::{Chain, Random, number};
+use crate::crashes::chain::{Chain, HISTORY_PROOFS, PLAIN, Random, number};
 
 /// Kills of an ordinary test run.
 const FEW: u64 = 8;
@@ -21,23 +21,40 @@ const BUDGETS: [u64; 3] = [16 << 10, 256 << 10, 3 << 20];
 
 #[test]
 fn a_killed_process_leaves_a_whole_database_on_fjall() {
-    kill_often("fjall", "mpt");
+    kill_often("fjall", "mpt", PLAIN);
+}
+
+#[test]
+fn a_killed_process_leaves_a_whole_database_on_fjall_with_old_nodes() {
+    kill_often("fjall", "mpt", HISTORY_PROOFS);
 }
 
 #[test]
 fn a_killed_process_leaves_a_whole_database_on_fjall_under_ar16mt() {
-    kill_often("fjall", "ar16mt");
+    kill_often("fjall", "ar16mt", PLAIN);
 }
 
 #[test]
 fn a_killed_process_leaves_a_whole_database_on_fjall_under_verkle() {
-    kill_often("fjall", "verkle");
+    kill_often("fjall", "verkle", PLAIN);
+}
+
+/// Blocks whose roots are computed together have their nodes with the last of them.
+#[test]
+fn a_killed_process_leaves_a_whole_database_on_fjall_under_verkle_with_old_nodes() {
+    kill_often("fjall", "verkle", HISTORY_PROOFS);
 }
 
 #[cfg(feature = "rocksdb")]
 #[test]
 fn a_killed_process_leaves_a_whole_database_on_rocksdb() {
-    kill_often("rocksdb", "mpt");
+    kill_often("rocksdb", "mpt", PLAIN);
+}
+
+#[cfg(feature = "rocksdb")]
+#[test]
+fn a_killed_process_leaves_a_whole_database_on_rocksdb_with_old_nodes() {
+    kill_often("rocksdb", "mpt", HISTORY_PROOFS);
 }
 
 /// What a killed process had told of itself.
@@ -64,12 +81,12 @@ struct Harness<'a> {
     stands: Option<u64>,
     kills: u64,
     lost: Vec<u64>,
-    kinds: [u64; 5],
+    kinds: [u64; 6],
 }
 
-fn kill_often(store: &str, tree: &'static str) {
+fn kill_often(store: &str, tree: &'static str, flags: &'static [&'static str]) {
     let wanted = number("ARBOR_KILLS").unwrap_or(FEW);
-    let chain = Chain::under(tree, if wanted > FEW { 400 } else { 120 }, 30);
+    let chain = Chain::under(tree, if wanted > FEW { 400 } else { 120 }, 30).with_flags(flags);
     let mut harness = Harness {
         chain: &chain,
         store,
@@ -79,7 +96,7 @@ fn kill_often(store: &str, tree: &'static str) {
         stands: None,
         kills: 0,
         lost: Vec::new(),
-        kinds: [0; 5],
+        kinds: [0; 6],
     };
     let mut rounds = 0;
     while harness.kills < wanted {
@@ -90,10 +107,11 @@ fn kill_often(store: &str, tree: &'static str) {
         rounds += 1;
     }
     harness.lost.sort_unstable();
-    let (lost, [replays, openings, rollbacks, prunes, creations]) = (&harness.lost, harness.kinds);
+    let (lost, kinds) = (&harness.lost, harness.kinds);
+    let [replays, openings, rollbacks, prunes, creations, old_nodes] = kinds;
     println!(
         "kills: {} in {rounds} databases of {tree} on {store}: {replays} replays, {creations} before the first flush, \
-         {openings} at opening, {rollbacks} rollbacks, {prunes} prunes; \
+         {openings} at opening, {rollbacks} rollbacks, {prunes} prunes, {old_nodes} while old nodes were made or dropped; \
          blocks lost by a kill: median {}, most {}; no reopening failed",
         harness.kills,
         lost.get(lost.len() / 2).unwrap_or(&0),
@@ -123,10 +141,12 @@ impl Harness<'_> {
         let mut span = least;
         while self.kills < wanted {
             let stood = self.stands;
-            match self.random.below(8) {
+            let old_nodes = self.chain.keeps_old_nodes() && self.stands.is_some();
+            match self.random.below(8 + 2 * u64::from(old_nodes)) {
                 0 if self.stands.is_some() => self.kill_at_opening(),
                 1 if self.stands.is_some_and(|block| block > 8) => self.kill_rollback(),
                 2 if self.stands.is_some_and(|block| block > 8) => self.kill_prune(),
+                3 if old_nodes => self.kill_old_nodes(),
                 _ => {
                     if self.kill_replay(budget, span) {
                         break;
@@ -138,10 +158,19 @@ impl Harness<'_> {
         let db = self.db.clone();
         let words = ["replay", "--db", &db, "--store", self.store];
         let tree = ["--tree", self.chain.tree, "chain"];
-        let words = [&words[..], &self.chain.memory, &tree].concat();
+        let words = [&words[..], &self.chain.memory, self.chain.flags, &tree].concat();
         self.chain.run(&words).ok();
+        if self.chain.keeps_old_nodes() {
+            self.chain.run(&["history-proofs", "--db", &db]).ok();
+        }
         let standing = self.chain.assert_whole(&db, "at the end");
         assert_eq!(standing.block, self.chain.last());
+        let status = self.chain.run(&["status", "--db", &db, "--json"]);
+        let status = status.ok().json();
+        if self.chain.keeps_old_nodes() {
+            let [kept, retained] = ["oldNodes", "retained"].map(|what| &status[what]["oldest"]);
+            assert_eq!(kept, retained);
+        }
     }
 
     /// Kills a replay; `true` if it had reached the chain's end.
@@ -155,7 +184,8 @@ impl Harness<'_> {
             _ => (&["--retain", "all"], 1),
         };
         let rest = ["--write-back", &budget_text, "chain"];
-        let words = [&words[..], &self.chain.memory, kept, &rest].concat();
+        let flags = self.chain.flags;
+        let words = [&words[..], &self.chain.memory, flags, kept, &rest].concat();
         let told = self.kill(&words, span);
         let place = format!("after kill {} of a replay with budget {budget}", self.kills);
         // One flush may be under way while the next one's data gather.
@@ -246,6 +276,25 @@ impl Harness<'_> {
         self.kill(&["prune", "--db", &db, "--retain", &keep], 60);
         self.stays(&format!("after kill {} of a prune to {keep}", self.kills));
         self.kinds[3] += 1;
+    }
+
+    /// Kills the command that makes old nodes, or the one that drops them; mostly there is something to do.
+    fn kill_old_nodes(&mut self) {
+        let db = self.db.clone();
+        let make = ["history-proofs", "--db", &db];
+        let drop = [&make[..], &["--drop"]].concat();
+        let (before, killed) = match self.random.below(2) {
+            0 => (&drop[..], &make[..]),
+            _ => (&make[..], &drop[..]),
+        };
+        self.chain.run(before).ok();
+        self.kill(killed, 60);
+        self.stays(&format!(
+            "after kill {} of {}",
+            self.kills,
+            killed.join(" ")
+        ));
+        self.kinds[5] += 1;
     }
 
     fn stays(&self, place: &str) {

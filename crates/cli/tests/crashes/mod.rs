@@ -7,6 +7,8 @@ mod disk;
 mod flips;
 mod kills;
 mod load;
+mod moves;
+mod old_nodes;
 #[cfg(target_os = "linux")]
 mod power;
 #[cfg(target_os = "linux")]

@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 use std::fs;
 
-use crate::crashes::chain::{Chain, Random};
+use crate::crashes::chain::{Chain, HISTORY_PROOFS, MOVING, PLAIN, Random};
 use crate::crashes::disk::works;
 use crate::crashes::recorded::record;
 use crate::crashes::unsynced::{Disk, WAYS, Way};
@@ -19,30 +19,21 @@ const FEW: usize = 25;
 fn a_power_loss_costs_nothing_that_was_flushed() {
     let test = "a_power_loss_costs_nothing_that_was_flushed";
     if works(test, &["strace", "-f", "-e", "trace=write", "true"]) {
-        lose_power("mpt", "1kB");
-        lose_power("ar16mt", "20kB");
+        lose_power("mpt", "1kB", PLAIN);
+        lose_power("mpt", "1kB", HISTORY_PROOFS);
+        lose_power("ar16mt", "20kB", PLAIN);
+        lose_power("mpt", "1kB", MOVING);
     }
 }
 
-fn lose_power(tree: &'static str, write_back: &str) {
-    let chain = Chain::under(tree, 10, 4);
-    let words = [
-        "--tree",
-        tree,
-        "--retain",
-        "all",
-        "--write-back",
-        write_back,
-    ];
-    let replay = |db| {
-        [
-            &["replay", "--db", db][..],
-            &words,
-            &chain.memory,
-            &["chain"],
-        ]
-        .concat()
+fn lose_power(tree: &'static str, write_back: &str, flags: &'static [&'static str]) {
+    let chain = Chain::under(tree, 10, 4).with_flags(flags);
+    let all = ["--write-back", write_back, "--retain", "all"];
+    let words = match flags == MOVING {
+        true => &all[..2],
+        false => &all[..],
     };
+    let replay = |db| chain.replay_into(db, words);
     let operations = record(&chain, &replay("db"));
     fs::remove_dir_all(chain.path("db")).expect("removed");
 
@@ -72,18 +63,21 @@ fn lose_power(tree: &'static str, write_back: &str) {
         if !tried.insert(left.digest()) {
             continue;
         }
-        let place = format!("{tree}: power lost after operation {point}, {way:?}");
+        let place = format!("{tree} {flags:?}: power lost after operation {point}, {way:?}");
         left.write(&chain.path("left"));
         let found = chain.standing("left/db").map(|standing| standing.block);
         let flushed = Disk::after(done, Way::AllLost, &mut random).flushed_block();
         assert!(found >= flushed, "{place}: {found:?}, flushed {flushed:?}");
         let run = chain.run(&replay("left/db"));
         assert!(run.0.status.success(), "{place}: {}", run.stderr());
-        assert_eq!(chain.assert_whole("left/db", &place).block, chain.last());
+        match flags == MOVING {
+            true => chain.assert_moved("left/db", &place),
+            false => assert_eq!(chain.assert_whole("left/db", &place).block, chain.last()),
+        }
         fs::remove_dir_all(chain.path("left")).expect("removed");
     }
     println!(
-        "power losses under {tree}: {} of {} operations in {} ways",
+        "power losses under {tree} {flags:?}: {} of {} operations in {} ways",
         tried.len(),
         operations.len(),
         WAYS.len(),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use alloy_primitives::B256;
 use arbor_verify::mpt::MissingAccounts;
 use arbor_versions::Version;
 use serde::Serialize;
@@ -60,7 +61,7 @@ pub fn block_with_witness(
     let parent = state
         .at(head)
         .map_err(|error| ReplayError::State { number, error })?;
-    let wrong = |why: String| ReplayError::Witness { number, why };
+    let wrong = wrong_witness(number);
     let mut made = make_witness(&parent, Chain::of(genesis), &block, Executor::new(), false)?;
     let mut size = about.of(&made);
     let found = made.witness.complete();
@@ -87,13 +88,24 @@ pub fn block_with_witness(
         size.work = work.filter(|(name, _)| WORK.contains(name)).collect();
     }
     replay.block(block)?;
-    let root = replay.state().root();
-    if found != root {
-        return Err(wrong(format!(
-            "it leads to root {found}, the root is {root}"
-        )));
-    }
+    check_root(replay, number, found)?;
     Ok(size)
+}
+
+/// Returns the error for a block's witness that does not hold.
+pub(super) fn wrong_witness(number: u64) -> impl Fn(String) -> ReplayError {
+    move |why| ReplayError::Witness { number, why }
+}
+
+/// Compares the root after a block with the root that its witness leads to.
+pub(super) fn check_root(replay: &Replay, number: u64, found: B256) -> Result<(), ReplayError> {
+    let root = replay.state().root();
+    match found == root {
+        true => Ok(()),
+        false => Err(wrong_witness(number)(format!(
+            "it leads to root {found}, the root is {root}"
+        ))),
+    }
 }
 
 /// The counters of what a proof of the execution would have to prove of a tree.

@@ -11,7 +11,7 @@ use arbor_chain::replay::Replay;
 use arbor_chain::rules::ChainRules;
 use arbor_chain::source::open_sources;
 use arbor_database::{ChainContext, OpenOptions, Retain, network};
-use arbor_serve::{Access, BlockFiles, Fixed, Limits, Server, ServerSettings};
+use arbor_serve::{Access, BlockFiles, Fixed, Limits, Server, ServerSettings, Snapshots};
 use arbor_state::StateSnapshot;
 use serde_json::Value;
 
@@ -55,18 +55,39 @@ impl Served {
     pub(crate) fn serve(&self, with_blocks: bool, limits: Limits, access: Access) -> Server {
         let blocks = with_blocks
             .then(|| BlockFiles::read(&self.chain, &self.genesis).expect("a sound chain"));
-        let settings = ServerSettings {
-            address: SocketAddr::from(([127, 0, 0, 1], 0)),
-            snapshots: Box::new(Fixed::new(self.snapshot.clone())),
-            chain: ChainContext::new(self.genesis.clone(), ChainRules::default()),
-            blocks,
-            limits,
-            access,
-            client: "arbor/test".to_owned(),
-            metrics: || "arbor_of_the_program 1\n".to_owned(),
-        };
-        Server::start(settings).expect("it listens")
+        let snapshots = Box::new(Fixed::new(self.snapshot.clone()));
+        start_with(snapshots, &self.genesis, blocks, limits, access)
     }
+}
+
+/// Serves these states under the usual limits.
+pub(crate) fn start(
+    snapshots: Box<dyn Snapshots>,
+    genesis: &Genesis,
+    blocks: Option<BlockFiles>,
+) -> Server {
+    let (limits, access) = (Limits::default(), Access::default());
+    start_with(snapshots, genesis, blocks, limits, access)
+}
+
+fn start_with(
+    snapshots: Box<dyn Snapshots>,
+    genesis: &Genesis,
+    blocks: Option<BlockFiles>,
+    limits: Limits,
+    access: Access,
+) -> Server {
+    let settings = ServerSettings {
+        address: SocketAddr::from(([127, 0, 0, 1], 0)),
+        snapshots,
+        chain: ChainContext::new(genesis.clone(), ChainRules::default()),
+        blocks,
+        limits,
+        access,
+        client: "arbor/test".to_owned(),
+        metrics: || "arbor_of_the_program 1\n".to_owned(),
+    };
+    Server::start(settings).expect("it listens")
 }
 
 /// Sends a request as it is, and returns status and body.

@@ -100,6 +100,17 @@ pub struct Setting {
     pub scope: Scope,
     /// The usual number of one that is set as `name=NUMBER`; `None` for one that is named alone.
     pub usual: Option<u64>,
+    /// The technique that it switches off; `None` if it switches off none, or several.
+    pub technique: Option<Technique>,
+}
+
+/// A technique that a tree has by default and that a setting switches off, so that its worth can be measured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Technique {
+    /// A few words for somebody who does not know the tree, without a full stop.
+    pub name: &'static str,
+    /// The setting as it is written to switch the technique off: its name, or `name=NUMBER`.
+    pub off: &'static str,
 }
 
 /// What depends on a setting.

@@ -176,6 +176,12 @@ impl Historical<'_> {
         head: &EntriesHead,
         progress: &dyn Fn(f64, Totals),
     ) -> Result<(), RecoveryError> {
+        if self.tree().moves().is_some() {
+            return Err(StateError::Read(
+                "the state moves to another tree, and a snapshot is of one: let the move end first and prune the blocks that need the tree before, or give it up".into(),
+            )
+            .into());
+        }
         let (order, mut chunk) = (self.tree().order(), AccountChunk::of(head));
         for kept in self.tree().records().kept_listing(self)? {
             let KeptAccount {

@@ -214,13 +214,10 @@ impl<'a> Recovery<'a> {
             return Err(RecoveryError::Root { expected, actual });
         }
         let mut computed = self.unchanged(Vec::new());
-        if let Some(last) = self.head.blocks.last() {
-            roots::note(
-                self.state.tree().kind(),
-                &mut computed,
-                last.number,
-                last.root,
-            );
+        if let Some(last) = self.head.blocks.last()
+            && roots::are_kept(self.state.tree().kind())
+        {
+            roots::put(&mut computed.changes, last.number, last.root);
         }
         let blocks = self.head.blocks.into_iter().map(|block| {
             let at = BlockRef {

@@ -119,6 +119,9 @@ impl EntriesHead {
             layout: 0,
             chain_id: self.chain_id,
             genesis: self.genesis.0,
+            space: 0,
+            moves_to: None,
+            since: None,
         };
         let settings = Settings {
             hash: Some(self.hash.clone()),

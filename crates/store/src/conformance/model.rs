@@ -9,7 +9,15 @@ use crate::{OWNER_BYTES, Reader, Store, Table, Value, Write};
 
 type Model = BTreeMap<(Table, Vec<u8>), Value>;
 
-const TABLES: [Table; 5] = [Table(0), Table(1), Table(0x80), Table(0x82), Table(0xff)];
+const TABLES: [Table; 7] = [
+    Table(0),
+    Table(1),
+    Table(0x80),
+    Table(0x82),
+    Table(0xc0),
+    Table(0xc2),
+    Table(0xff),
+];
 const STEPS: usize = 250;
 
 pub(super) fn against_a_map(subject: &Subject<'_>, name: &str) {

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use alloy_primitives::B256;
 
-use arbor_state_tree::{Scope, Setting, Settings};
+use arbor_state_tree::{Scope, Setting, Settings, Technique};
 
 /// Runs an expression with the hasher that a state has.
 macro_rules! with_hasher {
@@ -98,12 +98,17 @@ pub(super) const SETTINGS: [Setting; 2] = [
         summary: "Reads that a thread does together",
         scope: Scope::Computing,
         usual: Some(Ar16mt::CHUNK.get() as u64),
+        technique: Some(Technique {
+            name: "reads of many records together",
+            off: "chunk=1",
+        }),
     },
     Setting {
         name: ANY_INDEX,
         summary: "A check allows leaves any different indices, not only 1, 2, 3, ...",
         scope: Scope::Computing,
         usual: None,
+        technique: None,
     },
 ];
 

@@ -1,6 +1,6 @@
 //! What a binary tree is made with.
 
-use arbor_state_tree::{Scope, Setting, SettingError, Settings};
+use arbor_state_tree::{Scope, Setting, SettingError, Settings, Technique};
 use arbor_tree_binary::{HashFunction, Packing};
 
 /// The hash function of a tree, and how its nodes are stored.
@@ -41,12 +41,20 @@ pub(crate) const SETTINGS: [Setting; 2] = [
         summary: "Levels of the tree that are stored as one record, 1 to 8",
         scope: Scope::Stored,
         usual: Some(4),
+        technique: Some(Technique {
+            name: "several levels of the tree in one record",
+            off: "levels=1",
+        }),
     },
     Setting {
         name: INNER_HASHES,
         summary: "Store the hashes of leaves and of branches within records, so that fewer are computed again",
         scope: Scope::Stored,
         usual: None,
+        technique: Some(Technique {
+            name: "records without hashes that can be computed again",
+            off: INNER_HASHES,
+        }),
     },
 ];
 

@@ -23,7 +23,7 @@ pub(crate) struct AtHead<'a>(pub(crate) View<'a>);
 
 impl AtHead<'_> {
     pub(crate) fn root(self) -> Hash {
-        self.0.head().map_or(EMPTY_ROOT, |meta| meta.root)
+        self.0.root().unwrap_or(EMPTY_ROOT)
     }
 
     /// The records of accounts, by their keys.

@@ -79,6 +79,9 @@ mod tests {
             layout: 1,
             chain_id: 1,
             genesis: [0; 32],
+            space: 0,
+            moves_to: None,
+            since: None,
         };
         let store = Arc::new(MemoryStore::default());
         Versions::create(store, None, &identity, &COMMON, Options::default()).unwrap()

@@ -7,7 +7,7 @@ use arbor_ipa::Committer;
 use arbor_tree_verkle::{Form, Settings as NodeSettings};
 
 use super::{HeaderLayout, Stems};
-use arbor_state_tree::{Scope, Setting, Settings};
+use arbor_state_tree::{Scope, Setting, Settings, Technique};
 
 /// How a state lies in a Verkle tree, and with which means it is computed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,48 +53,75 @@ impl Default for VerkleSettings {
 
 /// What can be set of a Verkle tree by name.
 pub(super) const SETTINGS: [Setting; 9] = [
-    stored("compressed", "Store points in 32 bytes, not 64"),
+    stored(
+        "compressed",
+        "Store points in 32 bytes, not 64",
+        "points stored with both coordinates",
+    ),
     stored(
         "no-images",
         "Store no images of commitments in the scalar field",
+        "commitments stored with their scalars",
     ),
-    stored("leaf-commitments", "Store leaves' own commitments"),
+    stored(
+        "leaf-commitments",
+        "Store leaves' own commitments",
+        "leaves stored without their own commitments",
+    ),
     stored(
         "points-only",
         "Store the commitment to a leaf's values also if few values would be shorter",
+        "few values stored instead of a commitment to them",
     ),
-    stored(
-        "published",
-        "Store nodes as the published systems do: leaves with all their values, their own commitment, C1 and C2, and every node of every block at once; for a new database, because leaves that are stored otherwise stay without values",
-    ),
+    // Switches off several techniques together.
+    Setting {
+        name: "published",
+        summary: "Store nodes as the published systems do: leaves with all their values, their own commitment, C1 and C2, and every node of every block at once; for a new database, because leaves that are stored otherwise stay without values",
+        scope: Scope::Stored,
+        usual: None,
+        technique: None,
+    },
     computing(
         "single-images",
         "Map commitments to the scalar field one by one",
+        "one inversion for the scalars of many commitments",
     ),
-    computing("single-affine", "Make points affine one by one"),
+    computing(
+        "single-affine",
+        "Make points affine one by one",
+        "one inversion for the coordinates of many points",
+    ),
     computing(
         "single-blocks",
         "Compute the root of each block by itself, not with those of the blocks after it",
+        "roots of several blocks computed together",
     ),
     computing(
         "narrow-tables",
         "Give the first five points no wider tables than the others",
+        "wider tables of multiples for the first five points",
     ),
 ];
 
-const fn stored(name: &'static str, summary: &'static str) -> Setting {
+/// A setting of how nodes are stored, with the technique that it switches off.
+const fn stored(name: &'static str, summary: &'static str, technique: &'static str) -> Setting {
     Setting {
         name,
         summary,
         scope: Scope::Stored,
         usual: None,
+        technique: Some(Technique {
+            name: technique,
+            off: name,
+        }),
     }
 }
 
-const fn computing(name: &'static str, summary: &'static str) -> Setting {
+/// A setting of how nodes are computed, with the technique that it switches off.
+const fn computing(name: &'static str, summary: &'static str, technique: &'static str) -> Setting {
     Setting {
         scope: Scope::Computing,
-        ..stored(name, summary)
+        ..stored(name, summary, technique)
     }
 }
 

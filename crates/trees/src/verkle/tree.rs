@@ -192,6 +192,10 @@ impl StateTree for Verkle {
         Ok(nodes.into_writes())
     }
 
+    fn is_same_node(&self, key: &[u8], records: [&[u8]; 2]) -> Result<bool, StateError> {
+        verify::is_same_node(self, key, records)
+    }
+
     fn check_part(&self, check: &Check<'_>, firsts: &[u8]) -> Result<CheckedPart, StateError> {
         verify::check_part(check, self, firsts)
     }

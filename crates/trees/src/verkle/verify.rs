@@ -42,6 +42,44 @@ pub(crate) fn check_part(
     Ok(part)
 }
 
+/// Whether two records of a node say the same, as far as each says anything: points that are kept in place of a few values, or the other way round,
+/// depend on what the leaf had before.
+pub(crate) fn is_same_node(
+    verkle: &Verkle,
+    key: &[u8],
+    records: [&[u8]; 2],
+) -> Result<bool, StateError> {
+    fn agree<T: PartialEq>(one: &Option<T>, other: &Option<T>) -> bool {
+        one.is_none() || other.is_none() || one == other
+    }
+    let unread = |_| corrupt("nodes", key, "not a node's record");
+    let at = NodeKey::decode(key).map_err(|_| corrupt("nodes", key, "not a node's place"))?;
+    let [one, other] = records.map(|record| Record::decode(&at, record).map_err(unread));
+    Ok(match (one?, other?) {
+        (Record::Internal(one), Record::Internal(other)) => {
+            one.leaves == other.leaves
+                && one.internals == other.internals
+                && one.commitment == other.commitment
+                && agree(&one.image, &other.image)
+        }
+        (Record::Leaf(one), Record::Leaf(other)) => {
+            let [values, others] = records.map(|record| whole_values(&at, record).map_err(unread));
+            let points = || {
+                let both = [one, other];
+                let points = LeafRecord::commitments(verkle.stems().committer(), &both);
+                points[0] == points[1]
+            };
+            one.stem == other.stem
+                && one.suffixes == other.suffixes
+                && agree(&one.commitment, &other.commitment)
+                && agree(&one.image, &other.image)
+                && agree(&values?, &others?)
+                && (one.halves == other.halves || points())
+        }
+        _ => false,
+    })
+}
+
 /// Rebuilds the root and compares it with what is stored; returns the Merkle-Patricia root of the flat tables, zero if they
 /// have none.
 pub(crate) fn check_join(

@@ -20,6 +20,9 @@ pub(crate) enum Step {
     Reopen,
     Rollback(u64),
     Prune(u64),
+    /// Keeps the nodes of all retained versions, and of those to come.
+    KeepNodes,
+    ForgetNodes,
 }
 
 #[derive(Clone, Debug)]
@@ -57,6 +60,10 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Reopen),
         1 => (0u64..8).prop_map(Step::Rollback),
         1 => (1u64..8).prop_map(Step::Prune),
+        1 => prop::bool::weighted(0.8).prop_map(|keep| match keep {
+            true => Step::KeepNodes,
+            false => Step::ForgetNodes,
+        }),
     ]
 }
 

@@ -14,6 +14,7 @@ use super::{Records, of_account};
 pub(super) static VERIFY: VerifyKind = VerifyKind {
     tree: "toy",
     forms: &FORMS,
+    twin: None,
     account_of: None,
     partial_state: None,
     compact: None,

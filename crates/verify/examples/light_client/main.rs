@@ -4,18 +4,24 @@
 
 use std::error::Error;
 
-use alloy_primitives::{B256, b256};
+use alloy_primitives::{Address, B256, b256};
 use arbor_verify::{Kinds, Verdict, standard};
 use serde_json::Value;
 
 /// The state root of a header that the client trusts.
 const ROOT: B256 = b256!("36a6eadaddd566f9d2caaf46a75f26784e235ddf165f3169191c0d9435a8f7ba");
 
-/// Checks an answer against a root, and says what it proves.
-fn check(kinds: &Kinds, answer: &Value, root: B256) -> Result<String, Box<dyn Error>> {
+/// Checks an answer to a question for an account against a root, and says what it proves. Another account's proof may hold, too, and answers another
+/// question.
+fn check(
+    kinds: &Kinds,
+    (address, answer): (Address, &Value),
+    root: B256,
+) -> Result<String, Box<dyn Error>> {
     match kinds.read(answer.clone())?.verify(root)? {
         Verdict::True(claims) => {
-            let proven = claims.accounts.first().ok_or("no account is proven")?;
+            let proven = claims.account(address);
+            let proven = proven.ok_or("it is a proof of another account")?;
             let nonce = proven.account.map(|account| account.nonce);
             let slots = &proven.slots;
             Ok(format!(
@@ -28,18 +34,25 @@ fn check(kinds: &Kinds, answer: &Value, root: B256) -> Result<String, Box<dyn Er
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let kinds = standard();
+    // A root is one of a tree: the client knows which.
+    let kinds = standard().only("mpt").ok_or("the tree is not built in")?;
     let answer: Value = serde_json::from_str(include_str!("proof.json"))?;
-    println!("proven: {}", check(&kinds, &answer, ROOT)?);
+    let asked: Address = answer["address"].as_str().ok_or("no address")?.parse()?;
+    println!("proven: {}", check(&kinds, (asked, &answer), ROOT)?);
 
-    // Nothing else passes: another nonce, another value of a slot, another root.
+    // Nothing else passes: another nonce, another value of a slot, another root, the answer to another question.
     let mut nonce = answer.clone();
     nonce["nonce"] = "0x2".into();
     let mut slot = answer.clone();
     slot["storageProof"][0]["value"] = "0x1".into();
     let other = B256::repeat_byte(1);
-    for (answer, root) in [(&nonce, ROOT), (&slot, ROOT), (&answer, other)] {
-        match check(&kinds, answer, root) {
+    for (asked, answer, root) in [
+        (asked, &nonce, ROOT),
+        (asked, &slot, ROOT),
+        (asked, &answer, other),
+        (Address::repeat_byte(1), &answer, ROOT),
+    ] {
+        match check(&kinds, (asked, answer), root) {
             Ok(said) => return Err(format!("it was not refused: {said}").into()),
             Err(refused) => println!("refused: {refused}"),
         }

@@ -18,6 +18,7 @@ use crate::proof::{
 pub static VERIFY: VerifyKind = VerifyKind {
     tree: "ar16mt",
     forms: &FORMS,
+    twin: None,
     account_of: None,
     partial_state: None,
     compact: None,

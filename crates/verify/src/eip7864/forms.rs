@@ -24,6 +24,7 @@ use crate::stems::{HeaderLayout, StemHash, StemName, account_of, account_places}
 pub static VERIFY: VerifyKind = VerifyKind {
     tree: "eip7864",
     forms: &FORMS,
+    twin: Some("eip7864-a"),
     account_of: None,
     partial_state: Some(|parts| partial_state(Revision::B, parts)),
     compact: Some(COMPACT),
@@ -37,6 +38,7 @@ pub static VERIFY: VerifyKind = VerifyKind {
 pub static VERIFY_A: VerifyKind = VerifyKind {
     tree: "eip7864-a",
     forms: &FORMS_A,
+    twin: Some("eip7864"),
     account_of: None,
     partial_state: Some(|parts| partial_state(Revision::A, parts)),
     compact: Some(COMPACT),

@@ -19,6 +19,7 @@ use crate::proof::{Malformed, Proof, ProofForm, ProvenAccount, Verdict, fields, 
 pub static VERIFY: VerifyKind = VerifyKind {
     tree: "eip8297",
     forms: &FORMS,
+    twin: None,
     account_of: None,
     partial_state: Some(|parts| {
         let hasher = Hasher::named(parts.hash)?;

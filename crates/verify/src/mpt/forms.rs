@@ -16,6 +16,7 @@ use crate::proof::{
 pub static VERIFY: VerifyKind = VerifyKind {
     tree: "mpt",
     forms: &FORMS,
+    twin: None,
     account_of: None,
     partial_state: None,
     compact: Some(super::compact::COMPACT),

@@ -16,6 +16,9 @@ pub trait Base: NodeReader {
     fn root(&self) -> Hash;
 
     /// The record of an account, found by its tree key.
+    ///
+    /// # Errors
+    /// A store that cannot be read; a witness that does not show the account.
     fn account_record(
         &self,
         address: Address,

@@ -57,6 +57,9 @@ pub fn account_leaves(accounts: &[KeyedAccount]) -> Result<Vec<(Hash, Vec<u8>)>,
 }
 
 /// The root of an account's storage.
+///
+/// # Errors
+/// Slots that do not ascend by key.
 pub fn storage_root(account: &KeyedAccount) -> Result<B256, ReadError> {
     let records = records(std::slice::from_ref(account), &mut |_, _| ())?;
     Ok(records[0].storage_root)
@@ -77,6 +80,9 @@ pub fn root_of_leaves(leaves: &[(Hash, Vec<u8>)]) -> Result<B256, ReadError> {
 }
 
 /// The flat records of accounts; the nodes of their storage tries go to `sink`.
+///
+/// # Errors
+/// Slots that do not ascend by key.
 pub fn records(
     accounts: &[KeyedAccount],
     sink: &mut dyn FnMut(Position, Arc<[u8]>),
@@ -94,6 +100,9 @@ pub fn records(
 }
 
 /// Builds the part of the account trie that accounts make.
+///
+/// # Errors
+/// Accounts that do not ascend by key.
 pub fn account_part(
     accounts: &[KeyedAccount],
     records: &[AccountRecord],

@@ -26,6 +26,7 @@ use crate::stems::{HeaderLayout, account_of};
 pub static VERIFY: VerifyKind = VerifyKind {
     tree: "verkle",
     forms: &FORMS,
+    twin: Some("verkle-2023"),
     account_of: Some(|leaves, names| named(HeaderLayout::BasicData, leaves, names)),
     partial_state: Some(|parts| partial_state(HeaderLayout::BasicData, committer(), parts)),
     compact: Some(COMPACT),
@@ -39,6 +40,7 @@ pub static VERIFY: VerifyKind = VerifyKind {
 pub static VERIFY_2023: VerifyKind = VerifyKind {
     tree: "verkle-2023",
     forms: &FORMS_2023,
+    twin: Some("verkle"),
     account_of: Some(|leaves, names| named(HeaderLayout::FiveLeaves, leaves, names)),
     partial_state: Some(|parts| partial_state(HeaderLayout::FiveLeaves, committer(), parts)),
     compact: Some(COMPACT),

@@ -32,6 +32,9 @@ pub(crate) fn identity() -> Identity {
         layout: 1,
         chain_id: 1,
         genesis: [7; 32],
+        space: 0,
+        moves_to: None,
+        since: None,
     }
 }
 
