@@ -12,6 +12,9 @@ from dumps import Difference, compare
 TIMEOUT_S = 300
 MUTANTS_TREES = ("mpt",) * 6 + ("verkle", "ar16mt")
 BEFORE_BYZANTIUM = ("frontier", "homestead", "tangerine", "spurious")
+# Trees of different families. Two of them are functions of their contents: other ways to the same state have the same root.
+FAMILIES = ("mpt", "verkle", "ar16mt", "eip8297", "eip7864")
+FUNCTIONS = ("mpt", "eip8297")
 EVM384_INTERFACES = ("v7", "immediate", "setmod", "eip-6690")
 # A verdict that lacks a check which the witness does not allow (ommers of blocks that it does not have).
 PARTIAL = 3
@@ -85,6 +88,75 @@ class Modes:
 
     def ar16mt(self):
         self.tree("ar16mt")
+
+    def eip8297(self):
+        self.tree("eip8297")
+
+    def eip7864(self):
+        self.tree("eip7864")
+
+    def moves(self):
+        """Moves the state to another tree from a random block on, with stops, rollbacks and proofs on the way."""
+        source, target = self.random.sample(FAMILIES, 2)
+        at, stride = self.random.randint(1, self.length), self.random.choice([1, 2, 7, 100, 10_000])
+        move = ["--convert-to", target, "--at", str(at), "--stride", str(stride), "--check-state", "1"]
+        try:
+            self.move(source, target, at, move)
+        except Difference as difference:
+            raise Difference(f"{source} {' '.join(move)}: {difference}") from None
+
+    def move(self, source, target, at, move):
+        self.replay("plain", "--tree", source, "--retain", "all")
+        begun = self.random.randrange(at)
+        self.replay("moves", "--tree", source, "--retain", "all", "--to", str(begun))
+        stops = sorted(self.random.sample(range(begun + 1, self.length + 1), min(3, self.length - begun)))
+        for height, more in zip([*stops, self.length], [move, *[["--check-state", "1"]] * len(stops)]):
+            if self.height("moves") < height:
+                self.replay("moves", *more, "--to", str(height))
+                self.verify("moves")
+                self.compare_at("moves", "plain", height)
+                self.prove_some("moves", height, (source, target))
+        roots = self.run("roots", *self.database("moves"))
+        for _ in range(2):
+            height = self.random.randrange(self.length)
+            self.run("rollback", *self.database("moves"), "--to", str(height))
+            self.verify("moves")
+            self.compare_at("moves", "plain", height)
+            self.replay("moves", "--check-state", "1")
+        if self.run("roots", *self.database("moves")) != roots:
+            raise Difference("other roots after rollbacks")
+        for height in self.random.sample(range(self.length + 1), min(3, self.length + 1)):
+            self.compare_at("moves", "plain", height)
+            self.prove_some("moves", height, (source, target))
+        self.verify("moves")
+        compare(self.dump("moves"), self.expected_dump(), roots=False)
+        self.run("prune", *self.database("moves"), "--retain", "none")
+        self.verify("moves")
+        compare(self.dump("moves"), self.expected_dump(), roots=False)
+        if self.status("moves")["tree"] == target and target in FUNCTIONS:
+            converted = str(self.databases / "converted")
+            self.run("convert", "--from", str(self.databases / "plain"), "--to", converted, "--tree", target)
+            found, expected = (self.status(name)["root"] for name in ("moves", "converted"))
+            if found != expected:
+                raise Difference(f"root {found}, a conversion has {expected}")
+
+    def old_proofs(self):
+        """Proofs of random old blocks are the same by kept nodes as by rebuilding, also after a rollback."""
+        tree = self.random.choice(FAMILIES)
+        self.replay("kept", "--tree", tree, "--retain", "all", "--history-proofs")
+        self.replay("rebuilt", "--tree", tree, "--retain", "all")
+        for after_rollback in (False, True):
+            if after_rollback:
+                height = str(self.random.randrange(self.length))
+                for name in ("kept", "rebuilt"):
+                    self.run("rollback", *self.database(name), "--to", height)
+                self.replay("kept")
+                self.replay("rebuilt")
+            for height in self.random.sample(range(self.length + 1), min(4, self.length + 1)):
+                kept, rebuilt = (self.prove_some(name, height, (tree,)) for name in ("kept", "rebuilt"))
+                if kept != rebuilt:
+                    raise Difference(f"{tree}: block {height}: kept nodes give another proof")
+            self.verify("kept")
 
     def witnesses(self):
         self.replay("history", "--retain", "all")
@@ -181,6 +253,35 @@ class Modes:
     def expected_dump(self):
         return (self.folder / "dump.jsonl").read_text()
 
+    def status(self, name):
+        return json.loads(self.run("status", *self.database(name), "--json"))
+
+    def height(self, name):
+        return self.status(name)["block"]
+
+    def compare_at(self, name, other, height):
+        """Compares the states of two databases at a block."""
+        found, expected = (self.run("dump", *self.database(of), "--at", str(height)) for of in (name, other))
+        compare(found, expected, roots=False)
+
+    def prove_some(self, name, height, trees):
+        """Proves some accounts and slots of the last state at a block, and checks the proof against the block's root, which is of one of the trees."""
+        chance = random.Random(height)
+        accounts = [json.loads(line) for line in self.expected_dump().splitlines() if "balance" in line]
+        accounts = [account for account in accounts if "address" in account]
+        of = chance.choice(accounts)
+        slots = sorted(of.get("storage") or {})
+        names = [of["address"], *chance.sample(slots, min(2, len(slots))), "0x77"]
+        file = self.databases / f"{name}.proof"
+        self.run("prove", *self.database(name), "--at", str(height), "--out", str(file), *names)
+        roots = dict(line.split()[:2] for line in self.run("roots", *self.database(name)).splitlines())
+        check = ["verify-proof", str(file), "--root", roots[str(height)]]
+        # Some roots do not show which of two trees they are of.
+        said = [self.try_run(*check, *more) for more in [[], *(["--tree", tree] for tree in trees)]]
+        if not any(done.returncode in (0, PARTIAL) for done in said):
+            raise Difference(f"block {height}: {' / '.join(done.stderr.strip()[-300:] for done in said)}")
+        return file.read_bytes()
+
     def roots(self, name):
         lines = self.run("status", *self.database(name)).splitlines()
         roots = [line for line in lines if "root" in line.lower()]
@@ -219,6 +320,10 @@ ALL = {
     "verkle": Mode(Modes.verkle),
     "verkle-2023": Mode(Modes.verkle_2023, 4),
     "ar16mt": Mode(Modes.ar16mt),
+    "eip8297": Mode(Modes.eip8297, 2),
+    "eip7864": Mode(Modes.eip7864, 2),
+    "moves": Mode(Modes.moves),
+    "old-proofs": Mode(Modes.old_proofs, 2),
     "witnesses": Mode(Modes.witnesses),
     "verkle-witnesses": Mode(Modes.verkle_witnesses, 4),
     "evm384": Mode(Modes.evm384),
