@@ -77,7 +77,7 @@ def known():
         _cargo("arkworks and blst", "arithmetic", "0.6 and 0.3.17", peers_folder().parent / "arithmetic"),
         _cargo("blst, arkworks, wasmtime and wasmi", "pairings", "0.3.17, 0.6, 48, 2", needs=["node", "npm"]),
         _cargo("NOMT", "nomt", "1.0.5", HERE / "nomt/target", _named("NOMT", HERE / "nomt/target/release/nomt-bench")),
-        Peer("QMDB", "", never="No program runs it yet. The registry has it in the crate commonware-storage, and no crate of its own name."),
+        _cargo("QMDB", "qmdb", "2026.10.0", HERE / "qmdb/target", _named("QMDB", HERE / "qmdb/target/release/qmdb-bench")),
         Peer(
             "zkSync's tree",
             "29.13",
