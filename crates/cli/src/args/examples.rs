@@ -14,7 +14,7 @@ Every run is checked, outside the times: all runs end at the same block, runs of
 Examples:
   arbor compare --trees mpt,verkle,ar16mt --out compared chain
   arbor compare --trees verkle,verkle:published --out layouts chain
-  arbor compare --trees mpt,eip7864:levels=1..8 --state state --workload read --cache cold --out cold
+  arbor compare --trees mpt,eip7864 --state state --workload read --out read
   arbor compare --trees mpt --threads 1 --out before chain
   arbor compare --trees mpt --threads 1 --out after --baseline before chain";
 pub(super) const ACCESSES: &str = "\
