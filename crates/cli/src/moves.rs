@@ -1,4 +1,5 @@
-//! What is told of a state that moves to another tree: by `arbor status`, and by the report of a replay.
+//! Reports of a state that moves to another tree. `arbor status` shows how far the move is ([`StoredMove`]); a replay shows how long roots
+//! took before it, during it and after it ([`MoveSummary`]).
 
 use std::time::Duration;
 
@@ -10,32 +11,34 @@ use serde::Serialize;
 
 use crate::output;
 
-/// A move of the state to another tree as a database has it, as `--json` prints it.
+/// The state of a move in a database, as `--json` prints it.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct StoredMove {
+    /// The tree that the state moves to.
     pub(crate) to: &'static str,
     /// The first block that moves something.
     pub(crate) at: u64,
     /// Accounts and slots that a block moves.
     pub(crate) stride: u64,
-    /// None before that block.
+    /// The root of the tree before; `None` before the first block that moves something.
     pub(crate) source_root: Option<B256>,
+    /// The root of the other tree; `None` as for `source_root`.
     pub(crate) target_root: Option<B256>,
-    /// Accounts and slots that were gone through.
+    /// Accounts and slots that are moved.
     pub(crate) units: u64,
-    /// About which part of all that is, 0 to 1; none if the order of the tree before does not tell.
+    /// The estimated part of all accounts and slots that is moved, from 0 to 1; `None` if the order of the tree before does not show it.
     pub(crate) part: Option<f64>,
-    /// About how many are left; none before the first, or if that is not known.
+    /// The estimated number of accounts and slots that are left; `None` before the first is moved, or if `part` is `None`.
     pub(crate) units_left: Option<u64>,
-    /// The block that moved the last of them; `None` before it.
+    /// The block that moved the last account or slot; `None` before that block.
     pub(crate) last_block: Option<u64>,
-    /// That block; before it an estimate, if there is one.
+    /// The block that moved the last account or slot, or else an estimate of it; `None` if `units_left` gives none.
     pub(crate) expected_last_block: Option<u64>,
 }
 
 impl StoredMove {
-    /// How far a state is; `None` if it has one tree.
+    /// Returns how far a state has moved; `None` if it does not move.
     pub(crate) fn of(state: Head<'_>) -> Result<Option<Self>> {
         let Some(moves) = state.tree().moves() else {
             return Ok(None);
@@ -66,7 +69,7 @@ impl StoredMove {
         }))
     }
 
-    /// Prints it.
+    /// Prints the lines of `arbor status`.
     pub(crate) fn tell(&self) -> Result<()> {
         let Self { to, at, stride, .. } = self;
         output::line(&format!(
@@ -107,17 +110,24 @@ pub(crate) struct MoveWatch {
     waiting: Vec<(u64, Duration, u64)>,
 }
 
-/// What a move did to the blocks of a replay.
+/// A move in the report of a replay, with the times of roots in its three phases.
 #[derive(Debug, Serialize)]
 pub(crate) struct MoveSummary {
+    /// The tree that the state moves to.
     to: &'static str,
+    /// The first block that moves something.
     at: u64,
+    /// Accounts and slots that a block moves.
     stride: u64,
+    /// Accounts and slots that are moved after the replay.
     units: u64,
+    /// The block that moved the last account or slot; `None` before that block.
     last_block: Option<u64>,
-    /// None without such blocks in the replay.
+    /// How long roots took in the blocks before `at`; `None` if the replay had no such blocks.
     before: Option<DelaySummary>,
+    /// The same for the blocks that moved something.
     amid: Option<DelaySummary>,
+    /// The same for the blocks after `last_block`.
     after: Option<DelaySummary>,
 }
 
@@ -142,7 +152,7 @@ impl MoveWatch {
         }
     }
 
-    /// Looks how far the state is after the blocks that have passed.
+    /// Reads from the state how far the move is after the blocks that have passed.
     pub(crate) fn look(&mut self, state: Head<'_>) -> Result<()> {
         if let Some(found) = StoredMove::of(state)? {
             self.found = found;
@@ -178,7 +188,7 @@ impl MoveWatch {
 }
 
 impl MoveSummary {
-    /// Prints it below the summary of a replay.
+    /// Prints the lines below the summary of a replay.
     pub(crate) fn tell(&self) -> Result<()> {
         let Self { to, at, units, .. } = self;
         let last = match self.last_block {

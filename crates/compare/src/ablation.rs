@@ -1,4 +1,4 @@
-//! Ablations: one tree with all its techniques, next to itself without each of them.
+//! Ablations: one tree with all its techniques is compared with the same tree without each of them.
 
 use arbor_metrics::Table;
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ pub struct Switch {
     pub word: String,
 }
 
-/// What a replay takes, or the ratios of these figures to another replay's. `None` if the system does not count them.
+/// The costs of a replay, or the ratios of these costs to the costs of another replay. A figure is `None` if the system does not count it.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Costs {
     /// Wall time in seconds, the median of all runs.
@@ -37,18 +37,18 @@ pub struct Without {
     pub switch: Switch,
     /// The side's name.
     pub side: String,
-    /// What its replays took.
+    /// The costs of its replays.
     pub costs: Costs,
     /// The costs, divided by those of the tree with all techniques.
     pub ratios: Costs,
 }
 
-/// What each technique of a tree is worth.
+/// The costs of a tree with all techniques, and without each of them.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Ablation {
     /// The side with all techniques.
     pub side: String,
-    /// What its replays took.
+    /// The costs of the replays with all techniques.
     pub all_on: Costs,
     /// The tree without each technique. A side whose runs failed is left out.
     pub without: Vec<Without>,
@@ -158,7 +158,7 @@ fn name_without(tree: &str, switch: &Switch) -> String {
     format!("{tree}:{}", switch.word)
 }
 
-/// What the replays of a side took; `None` without runs of it.
+/// Returns the costs of a side's replays; `None` if the side has no runs.
 fn costs(results: &Results, side: &str) -> Option<Costs> {
     let mut columns = results.trees.iter();
     let place = columns.position(|column| column.side.name == side)?;

@@ -248,7 +248,7 @@ impl Folder<'_> {
     /// Like [`open_or_create`](Self::open_or_create), but opens a database whose recovery did not finish, too.
     ///
     /// # Errors
-    /// Those of `open_or_create`, but for an unfinished recovery.
+    /// The errors of `open_or_create`, except for an unfinished recovery.
     pub fn open_to_recover(
         self,
         made_of: (StoreKind, Tree),
@@ -262,7 +262,7 @@ impl Folder<'_> {
     /// Like [`open_or_create`](Self::open_or_create), but opens a database whose load in parts did not finish, too.
     ///
     /// # Errors
-    /// Those of `open_or_create`, but for an unfinished load.
+    /// The errors of `open_or_create`, except for an unfinished load.
     pub fn open_to_load(
         self,
         made_of: (StoreKind, Tree),

@@ -25,7 +25,7 @@ pub(crate) fn quantity<'de, D: Deserializer<'de>, const BITS: usize, const LIMBS
 /// Reads an account's nonce, as [`quantity`] does.
 ///
 /// # Errors
-/// Those of `quantity`.
+/// The errors of `quantity`, for 64 bits.
 pub(crate) fn nonce<'de, D: Deserializer<'de>>(from: D) -> Result<U64, D::Error> {
     let nonce: Uint<64, 1> = quantity(from)?;
     Ok(nonce.to())

@@ -169,7 +169,7 @@ impl Replay {
     /// Goes on over the state as it is opened again, as after its move to another tree.
     ///
     /// # Errors
-    /// Those of `open`, and what [`new`](Self::new) reads.
+    /// An error of `open`, or one of reading the state as [`new`](Self::new) does.
     pub fn open_again<E: From<ReplayError>>(
         self,
         open: impl FnOnce(State) -> Result<State, E>,

@@ -42,7 +42,7 @@ pub(crate) struct Compare {
     /// Begin with a large state that `arbor generate --state` made, and replay the blocks of one of its workloads. The state is loaded once for each tree and its settings, into DIR/databases
     #[arg(long, value_name = "DIR", requires = "workload", conflicts_with_all = ["chain", "start", "genesis"])]
     pub(crate) state: Option<PathBuf>,
-    /// What the blocks over the state do: read (each transaction reads a slot of an account that is chosen at random), write, mixed (half of each), or erc20 (token transfers)
+    /// The workload of the blocks over the state. With read, each transaction reads a slot of an account that is chosen at random; with write, it writes one; mixed has half of each; erc20 has token transfers
     #[arg(long, value_name = "read|write|mixed|erc20", requires = "state")]
     pub(crate) workload: Option<OverState>,
     /// Compare with an earlier comparison: its folder, or its results.json. The command fails if a count (hashes, nodes, records) or the bytes handed to the store grew by more than --allow. Times are reported only. With --threads 1, counts are the same in every run

@@ -37,7 +37,7 @@ pub(crate) fn run(args: &Accesses) -> Result<()> {
     }
 }
 
-/// What was written, as `--json` prints it.
+/// The files that a run has written and the counts of their rows, as `--json` prints them.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Written {

@@ -1,4 +1,4 @@
-//! `arbor bench ablation`: what each technique of a tree is worth on the same blocks.
+//! `arbor bench ablation`: replays the same blocks with all techniques of a tree, and without each of them.
 
 use anyhow::Result;
 use arbor_compare::{Ablation, Cache, Folder, Plan, Side, SideWord, Switch, terminal_heading};

@@ -37,7 +37,7 @@ pub struct KeyedSlot {
 /// Hashes all names of a block in one batch and sorts by tree key. `old_records` reads the records of accounts, given their keys in the order of their addresses.
 ///
 /// # Errors
-/// Those of `old_records`.
+/// The error of `old_records`.
 pub fn keyed<'a, E>(
     changes: &'a StateChanges,
     old_records: impl FnOnce(&[Hash]) -> Result<Vec<Option<AccountRecord>>, E>,
