@@ -78,6 +78,13 @@ fn check(folder: &Folder, tree: &str, out: &str, own: &[&str]) -> Value {
     for file in ["report.html", "runs.csv", "blocks.csv", "blocks.parquet"] {
         assert!(folder.path(out).join(file).exists(), "{file}");
     }
+    let page = fs::read_to_string(folder.path(out).join("report.html")).expect("a page");
+    let (_, title) = page.split_once("<title>").expect("a title");
+    assert!(
+        title.starts_with("A tree without each of its techniques<"),
+        "{}",
+        &title[..80]
+    );
     let written = fs::read_to_string(folder.path(out).join("results.json")).expect("results");
     let written: Value = serde_json::from_str(&written).expect("JSON");
     assert_eq!(written, report);

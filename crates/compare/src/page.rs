@@ -44,6 +44,12 @@ const COMPARISON: Kind = Kind {
     ],
 };
 
+const ABLATION: Kind = Kind {
+    title: "A tree without each of its techniques",
+    heading: "The same blocks with all techniques, and without each",
+    ..COMPARISON
+};
+
 const INSPECTION: Kind = Kind {
     title: "A database inspected",
     heading: "What the database consists of",
@@ -76,8 +82,16 @@ pub(crate) fn write(
     let data = data(folder, results, runs, envelope)?;
     folder.write(
         &folder.path("report.html"),
-        page(&COMPARISON, &data).as_bytes(),
+        page(kind_of(envelope), &data).as_bytes(),
     )
+}
+
+/// The sort of page that a report gets: the results of `arbor bench ablation` have an ablation.
+fn kind_of(envelope: &Envelope) -> &'static Kind {
+    match envelope.results.get("ablation") {
+        Some(_) => &ABLATION,
+        None => &COMPARISON,
+    }
 }
 
 /// All that the page's script is given.
@@ -161,7 +175,7 @@ mod tests {
     #[test]
     fn data_stay_within_their_element() {
         let data = json!({ "name": "</script><script>alert(1)</script>/*SCRIPT*/" });
-        for kind in [&COMPARISON, &INSPECTION] {
+        for kind in [&COMPARISON, &ABLATION, &INSPECTION] {
             let page = page(kind, &data);
             assert_eq!(page.matches("</script>").count(), 3);
             assert!(page.contains("\\u003c/script>") && page.contains("/*SCRIPT*/"));
