@@ -5,7 +5,6 @@ mod access_tables;
 mod block_accesses;
 mod floor;
 pub mod parallel;
-mod parquet_table;
 mod side_by_side;
 mod witness_size;
 

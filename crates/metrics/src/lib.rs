@@ -5,12 +5,14 @@
 //! process used. `docs/design/report-format.md` describes it.
 //!
 //! [`Counter`]s are process-wide sums of dear operations; [`snapshot`] reads them all by name. A [`Table`] is
-//! printed in lines that fit.
+//! printed in lines that fit. With the feature `parquet` there are tables that are written to Parquet files, too.
 #![forbid(unsafe_code)]
 
 mod counters;
 mod envelope;
 mod machine;
+#[cfg(feature = "parquet")]
+pub mod parquet_table;
 mod process;
 mod table;
 mod timestamp;

@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 
 use alloy_primitives::{Address, U256};
 use arbor_chain::witness::{Access, AccountAccesses, BlockWitnessSize};
-use parquet::errors::ParquetError;
+use arbor_metrics::parquet_table::{Cell, Column, Compression, Kind, ParquetError, ParquetTable};
 
 use super::block_accesses::ReplayedBlock;
-use super::parquet_table::{Cell, Column, Kind, ParquetTable};
 
 /// The file with a row for each account, slot and chunk of code of a block.
 pub const ACCESSES: &str = "accesses.parquet";
@@ -79,7 +78,7 @@ impl AccessTables {
         let mut folder = Folder::open(dir)?;
         let file = folder.begin(ACCESSES)?;
         let path = folder.unfinished(ACCESSES);
-        let table = ParquetTable::new(file, "accesses", access_columns());
+        let table = ParquetTable::new(file, "accesses", access_columns(), Compression::Snappy);
         let blocks = folder.begin(BLOCKS)?;
         Ok(Self {
             accesses: table.map_err(parquet(&path))?,
@@ -196,7 +195,8 @@ struct BegunBlocks {
 impl BlocksTable {
     fn begin(&mut self, parts: Vec<String>) -> Result<(), ParquetError> {
         if let Some(file) = self.waiting.take() {
-            let table = ParquetTable::new(file, "blocks", block_columns(&parts))?;
+            let table =
+                ParquetTable::new(file, "blocks", block_columns(&parts), Compression::Snappy)?;
             self.begun = Some(BegunBlocks { table, parts });
         }
         Ok(())
