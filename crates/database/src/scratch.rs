@@ -4,7 +4,7 @@ use arbor_state::Scratch;
 #[cfg(feature = "fjall")]
 use arbor_state::ScratchStore;
 #[cfg(feature = "fjall")]
-use arbor_store::StoreError;
+use arbor_store::{StoreError, TemporaryFolder, TemporaryUse};
 
 /// Bytes of memory that a changed record takes while older nodes are rebuilt.
 #[cfg(feature = "fjall")]
@@ -13,11 +13,12 @@ const CHANGE_BYTES: u64 = 1 << 10;
 #[cfg(feature = "fjall")]
 const LEAST_CHANGES: u64 = 12 << 10;
 
-/// Temporary stores beside a database with so many bytes of memory, in the system's folder for temporary files (`TMPDIR`). Only fjall has them.
+/// Returns temporary stores for a database with this many bytes of memory. They lie in folders `arbor-past-XXXXXX` of the system's folder for temporary files (`TMPDIR`). A
+/// folder that a killed process leaves is removed when the next one is made. Only fjall has such stores.
 #[cfg(feature = "fjall")]
 pub(crate) fn scratch(memory: u64) -> Option<Scratch> {
     let changes = (memory / 5 / CHANGE_BYTES).max(LEAST_CHANGES);
-    Some(Scratch::new(changes, make))
+    Some(Scratch::new(changes, std::env::temp_dir(), make))
 }
 
 #[cfg(not(feature = "fjall"))]
@@ -27,10 +28,7 @@ pub(crate) fn scratch(_: u64) -> Option<Scratch> {
 
 #[cfg(feature = "fjall")]
 fn make() -> Result<ScratchStore, StoreError> {
-    let at = std::env::temp_dir();
-    let making = |cause| StoreError::from_io(&at, "making a temporary folder", cause);
-    let folder = tempfile::Builder::new().prefix("arbor-").tempdir_in(&at);
-    let folder = folder.map_err(making)?;
+    let folder = TemporaryFolder::make(TemporaryUse::Past)?;
     let options = arbor_store_fjall::Options {
         cache_bytes: 4 << 20,
         create: true,

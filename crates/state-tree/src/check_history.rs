@@ -25,7 +25,7 @@ impl Check<'_> {
     /// Those of copies of the database, which say nothing of the database itself.
     pub fn history(&self, tree: &dyn StateTree) -> Result<(), StateError> {
         match self.versions_back(tree) {
-            Err(error @ StateError::Scratch(_)) => return Err(error),
+            Err(error @ StateError::Scratch { .. }) => return Err(error),
             Err(error) => self.tell_fault(format!("history: {error}")),
             Ok(()) => {}
         }

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::path::Path;
 
 use alloy_primitives::{Address, B256, hex};
 use arbor_store::StoreError;
@@ -21,9 +22,18 @@ pub enum StateError {
     /// The store failed outside of any version.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The temporary store failed in which an older version is made that lies too far back for memory.
-    #[error("the temporary store for an older version: {0}")]
-    Scratch(#[source] Box<StateError>),
+    /// The temporary store failed in which an older version is made that lies too far back for memory. The database itself is as it was.
+    #[error(
+        "the temporary store for an older version, in {}, failed (if its disk is full, free some space, or set TMPDIR to a folder on another disk): {cause}",
+        place.display()
+    )]
+    Scratch {
+        /// The folder for temporary files.
+        place: Box<Path>,
+        /// What failed.
+        #[source]
+        cause: Box<StateError>,
+    },
     /// The tree could not be read or updated.
     #[error(transparent)]
     Tree(TreeFault),

@@ -3,6 +3,7 @@
 
 use std::any::Any;
 use std::fmt;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
@@ -34,18 +35,30 @@ type MakeStore = dyn Fn() -> Result<ScratchStore, StoreError> + Send + Sync;
 #[derive(Clone)]
 pub struct Scratch {
     changes: u64,
+    place: Arc<Path>,
     make: Arc<MakeStore>,
 }
 
 impl Scratch {
     /// Makes a version by `make`'s stores, which are empty, if about so many flat records or more changed since it: each takes up to a kilobyte
-    /// of memory while a tree's nodes are rebuilt.
+    /// of memory while a tree's nodes are rebuilt. `place` is the folder that the stores lie in, for messages.
     pub fn new(
         changes: u64,
+        place: impl AsRef<Path>,
         make: impl Fn() -> Result<ScratchStore, StoreError> + Send + Sync + 'static,
     ) -> Self {
-        let make = Arc::new(make);
-        Self { changes, make }
+        Self {
+            changes,
+            place: place.as_ref().into(),
+            make: Arc::new(make),
+        }
+    }
+
+    fn failed(&self, error: StateError) -> StateError {
+        StateError::Scratch {
+            place: self.place.as_ref().into(),
+            cause: Box::new(error),
+        }
     }
 
     /// About how many changed flat records a rollback undoes together.
@@ -130,11 +143,11 @@ impl Rewinds {
             None => Arc::new(RewoundCopy::new(&self.scratch, &self.snapshot)?),
         };
         let own = Arc::get_mut(&mut copy).expect("invariant: nobody else has it");
-        let steps = Steps {
-            changes: self.scratch.step(),
-            deadline,
-        };
-        let taken = own.take_back(steps, &self.tree, version);
+        let taken = own.take_back(&self.scratch, deadline, &self.tree, version);
+        // The next call makes another copy instead of one whose store failed, and may find more room.
+        if let Err(error @ StateError::Scratch { .. }) = taken {
+            return Err(error);
+        }
         // A call whose time is over leaves a copy that is on the way, for the next one.
         if made.len() == KEPT {
             made.remove(0);
@@ -182,6 +195,7 @@ struct RewoundCopy {
 
 impl RewoundCopy {
     fn new(scratch: &Scratch, snapshot: &Snapshot) -> Result<Self, StateError> {
+        let failed = |error: StateError| scratch.failed(error);
         let (store, folder) = (scratch.make)().map_err(|error| failed(error.into()))?;
         let options = Options {
             cache_bytes: scratch.changes * CACHE_BYTES,
@@ -200,8 +214,21 @@ impl RewoundCopy {
         self.versions.head().map(|head| head.version)
     }
 
-    fn take_back(&mut self, steps: Steps, tree: &Tree, to: Version) -> Result<(), StateError> {
-        steps.roll_back((&mut self.versions, tree), to, failed)
+    /// Takes the copy back to a version, in steps that fit into memory.
+    fn take_back(
+        &mut self,
+        scratch: &Scratch,
+        deadline: Option<Instant>,
+        tree: &Tree,
+        to: Version,
+    ) -> Result<(), StateError> {
+        let steps = Steps {
+            changes: scratch.step(),
+            deadline,
+        };
+        steps.roll_back((&mut self.versions, tree), to, |error| {
+            scratch.failed(error)
+        })
     }
 }
 
@@ -209,10 +236,6 @@ impl Rewound for RewoundCopy {
     fn view(&self) -> View<'_> {
         self.versions.view()
     }
-}
-
-fn failed(error: StateError) -> StateError {
-    StateError::Scratch(Box::new(error))
 }
 
 /// The version to go back to first, on the way to an older one: with about so many changes since it as may be in memory together, and one version before
@@ -247,7 +270,7 @@ impl Steps {
         self,
         (versions, tree): (&mut Versions, &Tree),
         to: Version,
-        failed: fn(StateError) -> StateError,
+        failed: impl Fn(StateError) -> StateError,
     ) -> Result<(), StateError> {
         loop {
             let view = versions.view();

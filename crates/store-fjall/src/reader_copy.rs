@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use arbor_store::{ReaderFolder, StoreError, if_there};
+use arbor_store::{StoreError, TemporaryFolder, TemporaryUse, if_there};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::archive::{named_version, tables_of};
@@ -28,7 +28,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// A reader's folder and the table files it refers to; gone when dropped.
 #[derive(Debug)]
 pub(crate) struct ReaderCopy {
-    folder: ReaderFolder,
+    folder: TemporaryFolder,
     _tables: Vec<File>,
 }
 
@@ -51,7 +51,7 @@ impl ReaderCopy {
             });
         }
         check_names(database)?;
-        let folder = ReaderFolder::make()?;
+        let folder = TemporaryFolder::make(TemporaryUse::Reading)?;
         let lock = folder.path().join(LOCK);
         File::create(&lock).map_err(own(&lock))?;
         copy(database, folder.path(), MARKER.as_ref())?;
@@ -89,7 +89,7 @@ fn is_marked(database: &Path) -> Result<bool, StoreError> {
 
 /// A failure to write a file or folder of the reader's own.
 fn own(path: &Path) -> impl Fn(io::Error) -> StoreError {
-    |cause| StoreError::from_io(path, "making a reader's folder", cause)
+    |cause| StoreError::from_temporary(path, "making a reader's folder", cause)
 }
 
 fn busy(path: &Path) -> StoreError {
@@ -354,7 +354,7 @@ mod tests {
     fn trees_before_journals_would_lose_it() {
         let database = tempfile::tempdir().expect("a folder");
         let mut goes_on = writer(database.path());
-        let folder = ReaderFolder::make().expect("made");
+        let folder = TemporaryFolder::make(TemporaryUse::Reading).expect("made");
         copy(database.path(), folder.path(), MARKER.as_ref()).expect("copied");
         let tables = take_trees(database.path(), folder.path()).expect("taken");
         goes_on();

@@ -257,7 +257,7 @@ fn what_a_killed_reader_leaves_is_removed_by_the_next() {
     let taken = |folders: &[PathBuf]| {
         folders
             .iter()
-            .filter(|folder| folder.join("keyspaces/2/current").exists())
+            .filter(|folder| folder.join("files/keyspaces/2/current").exists())
             .count()
     };
     let wait_for = |readers: usize| {
@@ -282,12 +282,11 @@ fn what_a_killed_reader_leaves_is_removed_by_the_next() {
         assert_eq!(mode & 0o777, 0o700, "others may read {}", folder.display());
     }
     // One that was killed before its folder had its lasting name.
-    let making = temporary.join("arbor-making-killed");
-    fs::create_dir(&making).expect("made");
-    fs::write(making.join("0.jnl"), b"").expect("written");
-    // What is nobody's folder of a reader stays.
-    let other = temporary.join("arbor-reading-notes");
-    fs::write(&other, b"").expect("written");
+    fs::create_dir(temporary.join("arbor-making-killed")).expect("made");
+    // A folder without the mark is nobody's of arbor.
+    let other = temporary.join("arbor-reading-ournot");
+    fs::create_dir(&other).expect("made");
+    fs::write(other.join("0.jnl"), b"").expect("written");
     let mut next = start(false);
     assert!(next.0.wait().expect("ended").success());
     let mut kept = before;

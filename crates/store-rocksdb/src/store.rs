@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arbor_store::{
-    Ascending, EngineRange, LockedFolder, MAX_KEY_BYTES, Reader, ReaderFolder, Scan, Store,
-    StoreError, Table, Value, Write, check_key, engine_key,
+    Ascending, EngineRange, LockedFolder, MAX_KEY_BYTES, Reader, Scan, Store, StoreError, Table,
+    TemporaryFolder, TemporaryUse, Value, Write, check_key, engine_key,
 };
 use rocksdb::{
     BottommostLevelCompaction, CompactOptions, DB, IngestExternalFileOptions, SstFileWriter,
@@ -62,7 +62,7 @@ impl RocksStore {
             let path = path.to_path_buf();
             return Err(StoreError::NotFound { path });
         }
-        let own = ReaderFolder::make()?;
+        let own = TemporaryFolder::make(TemporaryUse::Reading)?;
         let mut settings = options.database();
         settings.create_if_missing(false);
         // Every table stays open, so that a merge of the writer's may delete it.

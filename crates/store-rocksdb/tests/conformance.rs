@@ -95,7 +95,7 @@ fn what_a_killed_reader_leaves_is_removed_by_the_next() {
     // Those in which RocksDB has begun its log, which is after they were locked.
     let left = || {
         let folders = fs::read_dir(&temporary).expect("a folder");
-        let folders = folders.map(|entry| entry.expect("an entry").path());
+        let folders = folders.map(|entry| entry.expect("an entry").path().join("files"));
         let mut folders: Vec<_> = folders
             .filter(|folder| folder.join("LOG").exists())
             .collect();

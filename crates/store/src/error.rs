@@ -73,6 +73,15 @@ pub enum StoreError {
         /// What was being done.
         operation: &'static str,
     },
+    /// The disk that temporary files lie on is full. The database is not touched.
+    #[error(
+        "no space left for temporary files on the disk of {}: free some, or set TMPDIR to a folder on another disk",
+        path.display()
+    )]
+    NoTemporarySpace {
+        /// The temporary file or folder.
+        path: PathBuf,
+    },
     /// The operating system failed a file operation.
     #[error("{operation} failed on {}: {cause}", path.display())]
     Io {
@@ -144,6 +153,14 @@ impl StoreError {
         }
     }
 
+    /// Sorts an operating-system error on a temporary file or folder into [`NoTemporarySpace`](Self::NoTemporarySpace), [`ReadOnly`](Self::ReadOnly) or [`Io`](Self::Io).
+    pub fn from_temporary(path: &Path, operation: &'static str, cause: io::Error) -> Self {
+        match Self::from_io(path, operation, cause) {
+            Self::NoSpace { path, .. } => Self::NoTemporarySpace { path },
+            error => error,
+        }
+    }
+
     /// Sorts an operating-system error at reading a file or folder into [`Unreadable`](Self::Unreadable) or [`Io`](Self::Io).
     pub fn from_reading(path: &Path, cause: io::Error) -> Self {
         let path = path.to_path_buf();
@@ -191,6 +208,15 @@ mod tests {
         assert_eq!(
             full.to_string(),
             "no space left on the disk of /data/db during ingest"
+        );
+        let full = StoreError::from_temporary(
+            Path::new("/tmp/arbor-past-a"),
+            "making a temporary folder",
+            io::Error::from(io::ErrorKind::QuotaExceeded),
+        );
+        assert_eq!(
+            full.to_string(),
+            "no space left for temporary files on the disk of /tmp/arbor-past-a: free some, or set TMPDIR to a folder on another disk"
         );
         let closed = StoreError::from_io(
             Path::new("/data/db"),

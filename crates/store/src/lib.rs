@@ -42,8 +42,8 @@ mod key_range;
 mod memory;
 mod order;
 mod overlay;
-mod reader_folder;
 mod short_key;
+mod temporary_folder;
 mod write;
 
 pub use contract::{Reader, Scan, Store};
@@ -54,6 +54,6 @@ pub use key_range::KeyRange;
 pub use memory::MemoryStore;
 pub use order::{Ascending, check_key};
 pub use overlay::OverlayStore;
-pub use reader_folder::ReaderFolder;
 pub use short_key::ShortKey;
+pub use temporary_folder::{TemporaryFolder, TemporaryUse};
 pub use write::{MAX_KEY_BYTES, OWNER_BYTES, Table, Value, Write};

@@ -84,7 +84,7 @@ impl Place {
         };
         let state = State::open(store, None, tree.clone(), network, options).unwrap();
         // Three changes are much: most ways back go in steps.
-        state.with_scratch(Scratch::new(3, || {
+        state.with_scratch(Scratch::new(3, "memory", || {
             let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
             Ok((store, Box::new(())))
         }))

@@ -115,6 +115,11 @@ impl Chain {
         Self { flags, ..self }
     }
 
+    /// An account of the first block.
+    pub(crate) fn account(&self) -> &str {
+        &self.account
+    }
+
     /// Whether replays keep old nodes.
     pub(crate) fn keeps_old_nodes(&self) -> bool {
         self.flags == HISTORY_PROOFS

@@ -14,5 +14,6 @@ mod power;
 #[cfg(target_os = "linux")]
 mod recorded;
 mod recovery;
+mod temporary;
 #[cfg(target_os = "linux")]
 mod unsynced;
