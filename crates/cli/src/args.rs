@@ -610,6 +610,9 @@ fn parse_state(text: &str) -> Result<u64, String> {
     let mut accounts = None;
     for part in text.split(',') {
         match part.split_once('=') {
+            Some(("accounts", _)) if accounts.is_some() => {
+                return Err("accounts=N is there twice".to_owned());
+            }
             Some(("accounts", number)) => accounts = Some(parse_many(number)?),
             Some(("slots", "2")) => {}
             Some(("slots", _)) => return Err("accounts have two slots each: slots=2".to_owned()),
@@ -622,11 +625,9 @@ fn parse_state(text: &str) -> Result<u64, String> {
 /// Parses a number such as 5000, 20K, 20M or 1G.
 fn parse_many(text: &str) -> Result<u64, String> {
     let units = [('K', 1_000), ('M', 1_000_000), ('G', 1_000_000_000)];
-    let unit = units.iter().find(|(unit, _)| text.ends_with(*unit));
-    let (digits, times) = match unit {
-        Some((unit, times)) => (text.trim_end_matches(*unit), *times),
-        None => (text, 1),
-    };
+    let mut units = units.iter();
+    let unit = units.find_map(|(unit, times)| Some((text.strip_suffix(*unit)?, *times)));
+    let (digits, times) = unit.unwrap_or((text, 1));
     let number: Option<u64> = digits.parse().ok().filter(|number| *number > 0);
     let number = number.and_then(|number: u64| number.checked_mul(times));
     let most = u64::from(u32::MAX);

@@ -309,3 +309,14 @@ fn unfinished(path: &Path) -> PathBuf {
     name.push(".unfinished");
     name.into()
 }
+
+/// Returns the bytes that are free on the disk of a folder, and the folder that was asked for: the nearest that exists.
+pub(crate) fn free_space(dir: &Path) -> Result<(&Path, u64)> {
+    let existing = dir.ancestors().find(|path| path.exists());
+    let existing = existing
+        .filter(|path| *path != Path::new(""))
+        .unwrap_or(Path::new("."));
+    let disk = rustix::fs::statvfs(existing)
+        .with_context(|| format!("asking for the free space of {}", existing.display()))?;
+    Ok((existing, disk.f_bavail.saturating_mul(disk.f_frsize)))
+}

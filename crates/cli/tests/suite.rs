@@ -25,6 +25,7 @@ mod history_proofs;
 mod inputs;
 mod inspect;
 mod json_output;
+mod large_states;
 mod layers;
 mod loadtest;
 mod moves;

@@ -329,9 +329,13 @@ impl Steps<'_> {
             Some(INTERRUPTED) => Some(Ended::Stopped),
             Some(0) => None,
             _ => Some(Ended::Failed(format!(
-                "arbor {} ended with {status}{}",
+                "arbor {} ended with {status}{}{}",
                 words[0].display(),
-                self.last_error().unwrap_or_default()
+                self.last_error().unwrap_or_default(),
+                match &self.side.start {
+                    Some(start) => format!("; its database was a copy of {start}"),
+                    None => String::new(),
+                }
             ))),
         })
     }
@@ -355,7 +359,7 @@ impl Steps<'_> {
 
 /// Puts a process into a group of its own: Ctrl-C at a terminal goes to all processes of a group, and a run that is
 /// under way is to come to its end. The process is told who started it, and ends with that one.
-fn apart(command: &mut Command) {
+pub fn apart(command: &mut Command) {
     command.env(PARENT_VARIABLE, std::process::id().to_string());
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(command, 0);

@@ -35,6 +35,18 @@ pub enum GeneratorError {
         /// The chain.
         path: PathBuf,
     },
+    /// Another process makes a chain in the folder.
+    #[error("{}: another process makes a chain there: wait until it ends, or use another folder", path.display())]
+    Busy {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The folder is to be where a file is.
+    #[error("{}: there is a file of that name, and a folder is needed: use another name", path.display())]
+    NoFolder {
+        /// The file.
+        path: PathBuf,
+    },
     /// What is in the folder is not what the generator wrote there.
     #[error("{}: {reason}", path.display())]
     Damaged {

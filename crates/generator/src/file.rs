@@ -23,6 +23,8 @@ pub(super) struct ChainFile {
     blocks: u64,
     /// Where the last whole block ends.
     end: u64,
+    /// The lock of the folder that it is in.
+    _lock: Option<File>,
 }
 
 impl ChainFile {
@@ -41,6 +43,7 @@ impl ChainFile {
             file,
             blocks: 0,
             end: 0,
+            _lock: None,
         };
         let size = chain.file.metadata().map_err(failed)?.len();
         let mut items = chain.items()?;
@@ -59,6 +62,14 @@ impl ChainFile {
             .seek(SeekFrom::Start(chain.end))
             .map_err(failed)?;
         Ok(chain)
+    }
+
+    /// Keeps a lock as long as the file is open.
+    pub(super) fn locked(self, lock: Option<File>) -> Self {
+        Self {
+            _lock: lock,
+            ..self
+        }
     }
 
     /// Number of whole blocks, the genesis block included.

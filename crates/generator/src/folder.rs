@@ -8,7 +8,7 @@
 //! | `.state/` | the state behind the last block, to continue from; may be deleted |
 
 use std::{
-    fs::{self, File},
+    fs::{self, File, TryLockError},
     io::{self, BufReader, BufWriter, Write},
     path::{Path, PathBuf},
 };
@@ -83,9 +83,9 @@ impl Folder {
         self.root.join(".state")
     }
 
-    /// Opens the chain to append to: a new one, or one begun earlier with the same settings.
+    /// Opens the chain to append to: a new one, or one begun earlier with the same settings. No other process makes one in the folder until the chain is dropped.
     pub(super) fn open(&self, settings: &GeneratorSettings) -> Result<ChainFile, GeneratorError> {
-        fs::create_dir_all(&self.root).map_err(|cause| GeneratorError::file(&self.root, cause))?;
+        let lock = lock(&self.root)?;
         self.check_manifest(settings)?;
         self.write_json(
             &self.manifest(),
@@ -97,7 +97,7 @@ impl Folder {
         if self.compressed().exists() && !self.chain().exists() {
             self.decompress()?;
         }
-        let chain = ChainFile::open(&self.chain())?;
+        let chain = ChainFile::open(&self.chain())?.locked(lock);
         if chain.blocks() > settings.blocks + 1 {
             let reason = format!(
                 "{}: the chain there has {} already",
@@ -113,26 +113,37 @@ impl Folder {
         Ok(chain)
     }
 
-    fn check_manifest(&self, settings: &GeneratorSettings) -> Result<(), GeneratorError> {
+    /// Reads the manifest; `None` if there is none.
+    fn read_manifest(&self) -> Result<Option<Manifest>, GeneratorError> {
         let path = self.manifest();
         let text = match BoundedInput::open(&path, Bound::MANIFEST).and_then(BoundedInput::text) {
             Ok(text) => text,
             Err(InputError {
                 fault: InputFault::Io(cause),
                 ..
-            }) if cause.kind() == io::ErrorKind::NotFound => {
-                let chains = [self.chain(), self.compressed()];
-                return match chains.into_iter().find(|chain| chain.exists()) {
-                    Some(path) => Err(GeneratorError::Foreign { path }),
-                    None => Ok(()),
-                };
-            }
+            }) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(InputError { fault, .. }) => {
                 return Err(GeneratorError::damaged(&path, fault.to_string()));
             }
         };
-        let manifest: Manifest = serde_json::from_str(&text)
-            .map_err(|error| GeneratorError::damaged(&path, error.to_string()))?;
+        let manifest = serde_json::from_str(&text);
+        manifest
+            .map(Some)
+            .map_err(|error| GeneratorError::damaged(&path, error.to_string()))
+    }
+
+    /// Refuses settings other than those that the chain in the folder was begun with.
+    pub(super) fn check_manifest(
+        &self,
+        settings: &GeneratorSettings,
+    ) -> Result<(), GeneratorError> {
+        let Some(manifest) = self.read_manifest()? else {
+            let chains = [self.chain(), self.compressed()];
+            return match chains.into_iter().find(|chain| chain.exists()) {
+                Some(path) => Err(GeneratorError::Foreign { path }),
+                None => Ok(()),
+            };
+        };
         let field = if manifest.format == FORMAT {
             settings.conflict_with(&manifest.settings)
         } else {
@@ -206,5 +217,34 @@ impl Folder {
             fs::rename(&part, path)
         };
         replace().map_err(|cause| GeneratorError::file(path, cause))
+    }
+}
+
+/// Returns the settings that the chain in a folder was made with, or is being made with; `None` if the folder does not have them.
+///
+/// # Errors
+/// A file with settings that cannot be read.
+pub fn settings_of(chain: &Path) -> Result<Option<GeneratorSettings>, GeneratorError> {
+    let manifest = Folder::new(chain).read_manifest()?;
+    Ok(manifest.map(|manifest| manifest.settings))
+}
+
+/// Makes a folder if there is none, and keeps other processes from making chains in it until the lock is dropped. `None` if the system cannot lock folders.
+pub(super) fn lock(folder: &Path) -> Result<Option<File>, GeneratorError> {
+    fs::create_dir_all(folder).map_err(|cause| match folder.is_file() {
+        true => GeneratorError::NoFolder {
+            path: folder.to_owned(),
+        },
+        false => GeneratorError::file(folder, cause),
+    })?;
+    let Ok(lock) = File::open(folder) else {
+        return Ok(None);
+    };
+    match lock.try_lock() {
+        Ok(()) => Ok(Some(lock)),
+        Err(TryLockError::WouldBlock) => Err(GeneratorError::Busy {
+            path: folder.to_owned(),
+        }),
+        Err(TryLockError::Error(_)) => Ok(None),
     }
 }

@@ -4,7 +4,9 @@ use std::{fs, io, path::Path, sync::Arc};
 
 use alloy_primitives::B256;
 use alloy_rlp::Encodable;
-use arbor_state::{BlockRef, Computed, Network, State, StateChanges, StateError, StateView};
+use arbor_state::{
+    BlockRef, Computed, Network, State, StateChanges, StateError, StateView, Unfinished,
+};
 use arbor_store::Store;
 use arbor_store_fjall::FjallStore;
 use arbor_trees::MPT;
@@ -25,8 +27,20 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// Opens the state in `dir`, or makes that of the genesis there.
+    /// Opens the state in `dir`, or makes that of the genesis there. If making it was interrupted, by a kill or a full disk, it is begun again.
     pub(super) fn open(dir: &Path, genesis: &Genesis) -> Result<Self, GeneratorError> {
+        match Self::open_whole(dir, genesis) {
+            Err(GeneratorError::State(error))
+                if matches!(*error, StateError::Unfinished(Unfinished::Load)) =>
+            {
+                Self::delete(dir)?;
+                Self::open_whole(dir, genesis)
+            }
+            opened => opened,
+        }
+    }
+
+    fn open_whole(dir: &Path, genesis: &Genesis) -> Result<Self, GeneratorError> {
         fs::create_dir_all(dir).map_err(|cause| GeneratorError::file(dir, cause))?;
         let lock = DirLock::acquire(dir).map_err(StateError::from)?;
         let store: Arc<dyn Store> = Arc::new(

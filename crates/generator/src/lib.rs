@@ -52,6 +52,7 @@ mod contract_tests;
 mod testing;
 
 pub use error::GeneratorError;
+pub use folder::settings_of;
 pub use generate::{Phase, Progress, Summary, generate};
 pub use over_state::{OverState, folder_of, generate_over_state};
 pub use settings::{GeneratorSettings, Kind, Mix, Preset, SettingsError};

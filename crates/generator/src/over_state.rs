@@ -11,7 +11,7 @@ use alloy_primitives::B256;
 
 use super::{
     GeneratorError, GeneratorSettings, Progress, SettingsError, Summary,
-    folder::Folder,
+    folder::{Folder, lock},
     generate::generate_over,
     ledger::{Ledger, UNDO},
 };
@@ -105,17 +105,24 @@ pub fn generate_over_state(
         let most = format!("chains over a large state have at most {UNDO} blocks");
         return wrong("blocks", most);
     }
-    let mut made = Vec::new();
+    let _lock = lock(out)?;
+    // Before anything is written: the chains share a state, so that none may have been made over another.
     for load in OverState::ALL {
         let settings = load.settings(state);
         settings.validate()?;
-        let folder = Folder::new(&folder_of(out, load));
-        if folder.open(&settings)?.blocks() == settings.blocks + 1 {
+        Folder::new(&folder_of(out, load)).check_manifest(&settings)?;
+    }
+    let mut made = Vec::new();
+    for load in OverState::ALL {
+        let settings = load.settings(state);
+        let path = folder_of(out, load);
+        let folder = Folder::new(&path);
+        if folder.open(&settings)?.blocks() == settings.blocks + 1 && known_root(&path).is_some() {
             continue;
         }
         take_state(out, &folder)?;
-        let root = known_root(out)?;
-        let path = folder_of(out, load);
+        let mut paths = OverState::ALL.into_iter().map(|load| folder_of(out, load));
+        let root = paths.find_map(|path| known_root(&path));
         let summary = generate_over(&settings, &path, root, |now| progress(load, now))?;
         let complete = summary.complete;
         made.push((load, summary));
@@ -147,14 +154,9 @@ fn take_state(out: &Path, folder: &Folder) -> Result<(), GeneratorError> {
     Ok(())
 }
 
-/// The root of the genesis, if a workload has it already.
-fn known_root(out: &Path) -> Result<Option<B256>, GeneratorError> {
-    for load in OverState::ALL {
-        let path = Folder::new(&folder_of(out, load)).genesis();
-        if path.exists() {
-            let text = Genesis::read_text(&path)?;
-            return Ok(Some(Genesis::from_json(&text)?.header.state_root));
-        }
-    }
-    Ok(None)
+/// Returns the root of a workload's genesis; `None` if it has none, or a damaged one, which is written again.
+fn known_root(path: &Path) -> Option<B256> {
+    let text = Genesis::read_text(&Folder::new(path).genesis()).ok()?;
+    let genesis = Genesis::from_json(&text).ok()?;
+    Some(genesis.header.state_root)
 }

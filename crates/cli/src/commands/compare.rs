@@ -29,7 +29,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     let measurement = measurement("compare", &plan);
     let folder = Folder::open(&args.out, &plan)?;
-    compare_state::load(args, &plan)?;
+    if compare_state::load(args, &plan)?.is_break() {
+        return Ok(());
+    }
     let found = carry_out(&plan, &folder, args.json, |found| {
         let results = &found.results;
         let envelope = measurement.finish(serde_json::to_value(results)?);

@@ -447,13 +447,7 @@ fn convert(
 
 /// Refuses a conversion for which a disk has not enough room.
 fn check_disk(dir: &Path, needed: Estimate) -> Result<()> {
-    let existing = dir.ancestors().find(|path| path.exists());
-    let existing = existing
-        .filter(|path| *path != Path::new(""))
-        .unwrap_or(Path::new("."));
-    let disk = rustix::fs::statvfs(existing)
-        .with_context(|| format!("asking for the free space of {}", existing.display()))?;
-    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    let (existing, free) = files::free_space(dir)?;
     let shown = format!(
         "about {} accounts and {} slots need about {} for the database and {} for files on the way",
         needed.accounts,

@@ -5,13 +5,15 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use alloy_primitives::B256;
-use anyhow::{Result, anyhow};
-use arbor_generator::{GeneratorError, GeneratorSettings, Kind, OverState, Phase, Summary};
+use anyhow::{Result, anyhow, bail};
+use arbor_generator::{
+    GeneratorError, GeneratorSettings, Kind, OverState, Phase, Summary, folder_of,
+};
 use serde::Serialize;
 
 use crate::args::Generate;
 use crate::progress::Progress;
-use crate::{bytes, output, stop};
+use crate::{bytes, files, output, stop};
 
 pub(crate) fn run(args: &Generate) -> Result<()> {
     stop::listen();
@@ -49,6 +51,7 @@ fn over_state(args: &Generate, accounts: u64) -> Result<()> {
             "{accounts} accounts with two slots each: {while_made} of the disk while the chains are made, and later {loaded} for each tree that the state is loaded into, twice while it runs"
         ),
     )?;
+    check_disk(&args.out, accounts)?;
     let mut progress: Option<(OverState, Progress)> = None;
     let mut gas = 0;
     let made = arbor_generator::generate_over_state(&settings, &args.out, |load, now| {
@@ -69,7 +72,7 @@ fn over_state(args: &Generate, accounts: u64) -> Result<()> {
             false => ControlFlow::Continue(()),
         }
     });
-    let made = made.map_err(by_flag)?;
+    let made = made.map_err(over_state_by_flag)?;
     if let Some((_, progress)) = progress {
         progress.finish();
     }
@@ -90,6 +93,23 @@ fn over_state(args: &Generate, accounts: u64) -> Result<()> {
         Some(_) => Ok(()),
         None => output::remark(args.json, "all chains are there already"),
     }
+}
+
+/// Refuses a state for which a disk has not enough room, before anything is made.
+fn check_disk(out: &Path, accounts: u64) -> Result<()> {
+    let is_begun = OverState::ALL
+        .iter()
+        .any(|load| folder_of(out, *load).exists());
+    let (existing, free) = files::free_space(out)?;
+    if !is_begun && WHILE_MADE * accounts > free {
+        bail!(
+            "--state: {} are free in {}, and {accounts} accounts need {}: nothing was written; give fewer accounts, or a folder on another disk",
+            bytes::show(free),
+            existing.display(),
+            bytes::show(WHILE_MADE * accounts)
+        );
+    }
+    Ok(())
 }
 
 /// Bytes of the disk for each account of a large state with its two slots: of the Merkle-Patricia state while chains are made, and of a database of the
@@ -166,6 +186,18 @@ fn by_flag(error: GeneratorError) -> anyhow::Error {
             flag(field)
         ),
         other => other.into(),
+    }
+}
+
+/// Names a setting of chains over a large state as the command line does.
+fn over_state_by_flag(error: GeneratorError) -> anyhow::Error {
+    let is_size = |field: &str| field == "population";
+    match error {
+        GeneratorError::OtherSettings { path, field } if is_size(field) => anyhow!(
+            "{}: the chain there was made over a state with another number of accounts: continue it with the same --state, or use another folder",
+            path.display()
+        ),
+        other => by_flag(other),
     }
 }
 
