@@ -25,6 +25,8 @@ pub(crate) struct StoredMove {
     pub(crate) source_root: Option<B256>,
     /// The root of the other tree; `None` as for `source_root`.
     pub(crate) target_root: Option<B256>,
+    /// The hash of the log of what is gone; `None` as for `source_root`.
+    pub(crate) gone: Option<B256>,
     /// Accounts and slots that are moved.
     pub(crate) units: u64,
     /// The estimated part of all accounts and slots that is moved, from 0 to 1; `None` if the order of the tree before does not show it.
@@ -61,6 +63,7 @@ impl StoredMove {
                 (Some(_), Some(head)) => Some(head.root.into()),
                 _ => moved.as_ref().map(|moved| moved.target_root),
             },
+            gone: moved.as_ref().map(|moved| moved.gone),
             units,
             part,
             units_left: left,
@@ -75,14 +78,16 @@ impl StoredMove {
         output::line(&format!(
             "moves to    {to} from block {at} on, {stride} accounts and slots a block"
         ))?;
-        if let (Some(source), Some(target)) = (self.source_root, self.target_root) {
+        if let (Some(source), Some(target), Some(gone)) =
+            (self.source_root, self.target_root, self.gone)
+        {
             output::line(&format!(
                 "            roots: {source} of the tree before, {target} of {to}"
             ))?;
             if self.last_block.is_none() {
-                output::line(
-                    "            the state root is the Keccak-256 of both; no header has it",
-                )?;
+                output::line(&format!(
+                    "            log of what is gone: {gone}; the state root is the Keccak-256 of the three, which no header has"
+                ))?;
             }
         }
         let left = match (self.last_block, self.units_left, self.expected_last_block) {

@@ -11,6 +11,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::two_trees::TwoPlaces;
+
 /// Something that shows what accounts, slots or leaves hold under a root, present or absent.
 pub trait Proof: Any + fmt::Debug + Send + Sync {
     /// The form in which it is written.
@@ -98,6 +100,8 @@ pub struct Claims {
     pub doubtful: Vec<String>,
     /// Values beside the proof of which it says nothing.
     pub unproven: usize,
+    /// Which tree has each account and slot, if the state is on its way from one tree to another.
+    pub places: Option<TwoPlaces>,
 }
 
 impl Claims {

@@ -5,9 +5,12 @@ use std::sync::Arc;
 use alloy_primitives::{Address, B256, U256};
 use arbor_chain::json;
 use arbor_state::{
-    AccountSlots, BlockRef, KeyValueTree, KeyValueWrite, Settings, State, StateView, Tree, TreeKind,
+    AccountChange, AccountSlots, BlockRef, KeyValueTree, KeyValueWrite, Settings, SlotChange,
+    State, StateChanges, StateView, Tree, TreeKind,
 };
 use arbor_store::MemoryStore;
+use arbor_trees::Moving;
+use arbor_verify::two_trees;
 use arbor_verify::{Kinds, Proof, Verdict};
 use arbor_versions::{Options, Version};
 
@@ -23,23 +26,15 @@ pub(super) fn proof_forms(bytes: &[u8]) {
     };
     written_as_read(&kinds, &*proof);
     STATES.with(|states| {
-        for (row, state) in states {
-            // The keys of a Verkle tree's proof have another meaning in another layout, which no
-            // root shows.
-            if has_form(row, &*proof)
-                && let Ok(Verdict::True(claims)) = proof.verify(state.root())
-            {
-                for proven in &claims.accounts {
-                    let account = state.account(proven.address).expect("read");
-                    assert_eq!(proven.account, account, "an account forged");
-                    for (slot, value) in &proven.slots {
-                        let stored = state.storage(proven.address, *slot).expect("read");
-                        assert_eq!(value.unwrap_or_default(), stored, "a slot forged");
-                    }
-                }
-            }
+        // The keys of a Verkle tree's proof have another meaning in another layout, which no root
+        // shows.
+        for (_, state) in states.iter().filter(|(row, _)| has_form(row, &*proof)) {
+            not_forged(state, &*proof);
         }
     });
+    if proof.form().name == two_trees::VERIFY.forms[0].name {
+        MOVING.with(|states| states.iter().for_each(|state| not_forged(state, &*proof)));
+    }
     TREES.with(|trees| {
         for tree in trees {
             if has_form(tree.tree().kind(), &*proof)
@@ -54,6 +49,20 @@ pub(super) fn proof_forms(bytes: &[u8]) {
             }
         }
     });
+}
+
+/// What a proof shows under a state's root is what the state has.
+fn not_forged(state: &State, proof: &dyn Proof) {
+    if let Ok(Verdict::True(claims)) = proof.verify(state.root()) {
+        for proven in &claims.accounts {
+            let account = state.account(proven.address).expect("read");
+            assert_eq!(proven.account, account, "an account forged");
+            for (slot, value) in &proven.slots {
+                let stored = state.storage(proven.address, *slot).expect("read");
+                assert_eq!(value.unwrap_or_default(), stored, "a slot forged");
+            }
+        }
+    }
 }
 
 /// Whether a tree has proofs of this one's form.
@@ -80,6 +89,11 @@ thread_local! {
     static STATES: Vec<(&'static TreeKind, State)> = {
         let rows = arbor_trees::standard();
         rows.rows().map(|row| (row, state(row))).collect()
+    };
+    /// Small states amid a move, between trees whose names nothing else could have in a proof.
+    static MOVING: Vec<State> = {
+        let pairs = [("mpt", "eip8297"), ("ar16mt", "mpt")];
+        pairs.map(|(source, target)| moving(source, target)).into()
     };
     /// Some keys and values under each tree that has them without accounts.
     static TREES: Vec<KeyValueTree> = {
@@ -119,6 +133,46 @@ fn state(row: &'static TreeKind) -> State {
     state
 }
 
+/// A state that has begun to move: an account and a slot of it are gone since.
+fn moving(source: &str, target: &str) -> State {
+    let rows = arbor_trees::standard();
+    let row = |name| rows.find(name).expect("a tree");
+    let state = state(row(source));
+    let tree = Moving::new(state.tree().clone(), row(target).tree(), 1, 2);
+    let mut state = state.open_again(Arc::new(tree)).expect("begun");
+    let whole = changes(0).accounts;
+    let [deleted, kept] = [1, 3].map(Address::with_last_byte);
+    let (slot, old) = (U256::from(2), U256::from(3));
+    let new = U256::ZERO;
+    let edits = [
+        AccountChange {
+            old: whole[&deleted].new,
+            storage_cleared: true,
+            ..AccountChange::default()
+        },
+        AccountChange {
+            old: whole[&kept].new,
+            new: whole[&kept].new,
+            slots: [(slot, SlotChange { old, new })].into(),
+            ..AccountChange::default()
+        },
+    ];
+    for ((number, address), change) in (1..).zip([deleted, kept]).zip(edits) {
+        let changes = StateChanges {
+            accounts: [(address, change)].into(),
+            ..StateChanges::default()
+        };
+        let computed = state.compute(&changes).expect("computed");
+        let block = BlockRef {
+            number,
+            hash: B256::ZERO,
+            record: Vec::new(),
+        };
+        state.commit(&block, computed).expect("committed");
+    }
+    state
+}
+
 /// Proofs that hold, of every kind that each tree makes: of present and absent accounts and slots,
 /// of several accounts, of a range of leaves.
 pub(crate) fn proof_form_seeds() -> Vec<(&'static str, Vec<u8>)> {
@@ -151,6 +205,18 @@ pub(crate) fn proof_form_seeds() -> Vec<(&'static str, Vec<u8>)> {
                 seeds.push(("proof_forms", text));
             }
         }
+        MOVING.with(|states| {
+            for state in states {
+                let then = state.at(Version(2)).expect("the latest version");
+                let names = [named(1, &[0, 4]), named(3, &[1, 2]), named(99, &[1])];
+                let proof = then.prove_together(&names).expect("proven");
+                let verdict = proof.verify(state.root()).expect("well formed");
+                assert!(matches!(verdict, Verdict::True(_)), "{verdict:?}");
+                let mut text = Vec::new();
+                proof.write_json(&mut text, false).expect("written");
+                seeds.push(("proof_forms", text));
+            }
+        });
         TREES.with(|trees| {
             for tree in trees {
                 let proof = tree.prove(&[place(3), place(17), place(77)]);

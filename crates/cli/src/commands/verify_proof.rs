@@ -92,11 +92,9 @@ fn tell(args: &VerifyProof, proof: &dyn Proof, claims: &Claims) -> Result<()> {
     }
 }
 
-/// A proof that holds, and shows some of its names only if its maker is honest.
+/// A proof that holds, and part of which is so only if its maker is honest.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "{file}: the proof holds, but some names are as it says only if its maker is honest, because the tree that the state moves to does not show that nothing was deleted since: {names}"
-)]
+#[error("{file}: the proof holds, but only if its maker is honest does it show this: {names}")]
 pub(crate) struct Doubtful {
     file: String,
     names: String,
@@ -120,7 +118,7 @@ struct Shown {
     range: Option<ShownRange>,
     /// Values in the file that the proof does not cover.
     unproven: usize,
-    /// Names that are as shown only if the maker of the proof is honest; left out if there are none.
+    /// Parts of the proof that are so only if its maker is honest; left out if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     doubtful: Vec<String>,
 }
@@ -133,6 +131,10 @@ struct ShownAccount {
     nonce: Option<u64>,
     balance: Option<String>,
     code_hash: Option<B256>,
+    /// The tree that has the account, if the state is on its way from one to another; left out
+    /// otherwise, and if neither has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tree: Option<String>,
     slots: Vec<ShownSlot>,
 }
 
@@ -141,6 +143,9 @@ struct ShownSlot {
     slot: String,
     absent: bool,
     value: Option<String>,
+    /// As of the account.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tree: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -167,7 +172,9 @@ impl Shown {
             holds: true,
             root,
             form: proof.form().name,
-            accounts: accounts.iter().map(ShownAccount::new).collect(),
+            accounts: with_places(claims, accounts)
+                .map(|(proven, places)| ShownAccount::new(proven, places))
+                .collect(),
             leaves: leaves.iter().map(ShownLeaf::new).collect(),
             range: claims.range.map(|range| ShownRange {
                 from: range.from,
@@ -179,13 +186,40 @@ impl Shown {
     }
 }
 
+/// The names of the trees that have an account and its slots, if the state is on its way from one
+/// to another.
+#[derive(Default)]
+struct InTrees<'a> {
+    account: Option<&'a str>,
+    slots: Vec<Option<&'a str>>,
+}
+
+/// Returns accounts with the trees that have them.
+fn with_places<'a>(
+    claims: &'a Claims,
+    accounts: &'a [ProvenAccount],
+) -> impl Iterator<Item = (&'a ProvenAccount, InTrees<'a>)> {
+    let places = claims.places.as_ref();
+    accounts.iter().enumerate().map(move |(number, proven)| {
+        let of = places.and_then(|places| Some((places, places.accounts.get(number)?)));
+        let of = of.map(|(places, of)| InTrees {
+            account: places.tree(of.account),
+            slots: of.slots.iter().map(|place| places.tree(*place)).collect(),
+        });
+        (proven, of.unwrap_or_default())
+    })
+}
+
 impl ShownAccount {
-    fn new(proven: &ProvenAccount) -> Self {
+    fn new(proven: &ProvenAccount, places: InTrees<'_>) -> Self {
         let account = proven.account;
-        let slots = proven.slots.iter().map(|(slot, value)| ShownSlot {
+        let trees = places.slots.into_iter().chain(std::iter::repeat(None));
+        let slots = proven.slots.iter().zip(trees);
+        let slots = slots.map(|((slot, value), tree)| ShownSlot {
             slot: show_word(*slot),
             absent: value.is_none(),
             value: value.map(show_word),
+            tree: tree.map(str::to_owned),
         });
         Self {
             address: proven.address,
@@ -193,6 +227,7 @@ impl ShownAccount {
             nonce: account.map(|account| account.nonce),
             balance: account.map(|account| account.balance.to_string()),
             code_hash: account.map(|account| account.code_hash),
+            tree: places.account.map(str::to_owned),
             slots: slots.collect(),
         }
     }
@@ -224,8 +259,8 @@ fn print(root: B256, claims: &Claims, accounts: &[ProvenAccount]) -> Result<()> 
 }
 
 fn print_accounts(root: B256, claims: &Claims, accounts: &[ProvenAccount]) -> Result<()> {
-    for proven in accounts {
-        show(proven)?;
+    for (proven, places) in with_places(claims, accounts) {
+        show(proven, &places)?;
     }
     let slots: usize = accounts.iter().map(|proven| proven.slots.len()).sum();
     let distinct: BTreeSet<Address> = accounts.iter().map(|proven| proven.address).collect();
@@ -358,19 +393,22 @@ fn check_names(args: &VerifyProof, names: &[AccountSlots]) -> Result<()> {
     Ok(())
 }
 
-/// Prints what an account and its slots hold.
-fn show(proven: &ProvenAccount) -> Result<()> {
+/// Prints what an account and its slots hold, and the trees that have them if the state has two.
+fn show(proven: &ProvenAccount, places: &InTrees<'_>) -> Result<()> {
     let address = proven.address;
+    let of_tree = |tree: Option<&str>| tree.map_or(String::new(), |tree| format!(" ({tree})"));
+    let tree = of_tree(places.account);
     output::line(&match proven.account {
         None => format!("{address:#x} absent"),
         Some(account) => format!(
-            "{address:#x} nonce {} balance {} code {}",
+            "{address:#x} nonce {} balance {} code {}{tree}",
             account.nonce, account.balance, account.code_hash
         ),
     })?;
-    for (slot, value) in &proven.slots {
+    for (number, (slot, value)) in proven.slots.iter().enumerate() {
         let value = value.map_or("absent".to_owned(), show_word);
-        output::line(&format!("{address:#x} slot {slot:#x} {value}"))?;
+        let tree = of_tree(places.slots.get(number).copied().flatten());
+        output::line(&format!("{address:#x} slot {slot:#x} {value}{tree}"))?;
     }
     Ok(())
 }

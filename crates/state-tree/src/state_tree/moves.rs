@@ -1,6 +1,7 @@
 //! A state that moves from one tree to another while blocks go on.
 
-use alloy_primitives::{Address, B256, U256, keccak256};
+use alloy_primitives::{Address, B256, U256};
+use arbor_verify::two_trees;
 use arbor_versions::MovesTo;
 
 use super::{Then, Tree};
@@ -51,6 +52,9 @@ pub struct Moved {
     pub source_root: B256,
     /// The target's root.
     pub target_root: B256,
+    /// The hash of the [log](two_trees::Log) of names that the source has and that blocks since the
+    /// move began made gone.
+    pub gone: B256,
     /// Accounts and slots that the blocks have gone through.
     pub units: u64,
     /// The last account, by its key in the source's order, and the last of its slots that were gone through; `None` before the first.
@@ -60,11 +64,12 @@ pub struct Moved {
 }
 
 impl Moved {
-    /// The root of a version at which the move is on its way: the Keccak-256 of both roots, the source's first. When all is moved it is the target's.
+    /// The root of a version at which the move is on its way, which is of both roots and of the log
+    /// of what is gone ([`two_trees::root`]). When all is moved it is the target's.
     pub fn root(&self) -> B256 {
         match self.last_block {
             Some(_) => self.target_root,
-            None => keccak256([self.source_root.0, self.target_root.0].concat()),
+            None => two_trees::root(self.source_root, self.target_root, self.gone),
         }
     }
 }

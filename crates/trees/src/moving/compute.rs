@@ -9,11 +9,12 @@ use arbor_state_tree::{
     check_old_account, check_old_slot,
 };
 use arbor_store::{Table, Value};
+use arbor_verify::two_trees::{self, Gone};
 use arbor_versions::{Change, Changes, View};
 
-use super::since::{SinceAccount, decode_slot, decoded, encode_slot, since_slot_key};
+use super::since::{SinceAccount, SinceSlot, decoded, since_slot_key};
 use super::units::{Unit, Units, account_key, slot_key};
-use super::{Moving, PROGRESS, SINCE_ACCOUNTS, SINCE_SLOTS, progress};
+use super::{GONE, Moving, PROGRESS, SINCE_ACCOUNTS, SINCE_SLOTS, progress};
 
 /// Which tree the block after a view's latest one is of.
 pub(super) enum Phase {
@@ -88,6 +89,7 @@ impl Moving {
         let moved = moved.unwrap_or(Moved {
             source_root: root,
             target_root: self.target.empty_root(),
+            gone: B256::ZERO,
             units: 0,
             cursor: None,
             last_block: None,
@@ -100,6 +102,7 @@ impl Moving {
                 ..StateChanges::default()
             },
             since: BTreeMap::new(),
+            gone: Vec::new(),
         };
         for (address, change) in &changes.accounts {
             step.written(*address, change)?;
@@ -108,11 +111,19 @@ impl Moving {
         let next = Units::read(self.source.records(), view, moved.cursor, most)?;
         step.moved(&next.units, changes)?;
         let Step {
-            of_target, since, ..
+            of_target,
+            since,
+            gone,
+            ..
         } = step;
+        let gone = (!gone.is_empty()).then(|| two_trees::encode(&gone));
         let computed = self.of_target(view, &of_target, Some(moved.target_root))?;
         let after = Moved {
             target_root: computed.root(),
+            gone: match &gone {
+                Some(entries) => two_trees::chained(moved.gone, entries),
+                None => moved.gone,
+            },
             units: moved.units + next.units.len() as u64,
             cursor: next.cursor,
             last_block: next.are_all.then(|| next_block(view)),
@@ -133,6 +144,14 @@ impl Moving {
             old: before.as_deref(),
             new: Some(&progress::encode(&after)),
         });
+        if let Some(entries) = &gone {
+            written.put_flat(Change {
+                table: GONE,
+                key: &next_block(view).to_be_bytes(),
+                old: None,
+                new: Some(entries),
+            });
+        }
         let Computed {
             mut changes,
             timings,
@@ -168,6 +187,8 @@ struct Step<'a> {
     of_target: StateChanges,
     /// Records of what was written since: before and after.
     since: BTreeMap<(Table, Vec<u8>), BeforeAndAfter>,
+    /// What the block adds to the log of what is gone, by addresses.
+    gone: Vec<Gone>,
 }
 
 impl Step<'_> {
@@ -189,6 +210,17 @@ impl Step<'_> {
         check_old_account(address, change.old, now)?;
         let clears = change.storage_cleared || change.new.is_none();
         let was_cleared = since.is_some_and(|since| since.cleared);
+        let mut gone_slots = Vec::new();
+        if clears && !was_cleared {
+            let of_source = match since {
+                Some(_) => source.account(&view, address)?,
+                None => now,
+            };
+            if of_source.is_some() {
+                let slots = Vec::new();
+                self.gone.push(Gone { address, slots });
+            }
+        }
         let after = SinceAccount {
             address,
             account: change.new,
@@ -209,30 +241,15 @@ impl Step<'_> {
         let there = view.in_other_space();
         let old = target.account(&there, address)?;
         let mut slots = BTreeMap::new();
-        for (slot, SlotChange { old: claimed, new }) in &change.slots {
-            let (slot, claimed, new) = (*slot, *claimed, *new);
-            let key = since_slot_key(order, address, slot);
-            let record = view.get(SINCE_SLOTS, &key)?;
-            let now = match &record {
-                _ if clears => U256::ZERO,
-                Some(bytes) => decode_slot(&key, bytes)?.1,
-                None if was_cleared => U256::ZERO,
-                None => source.storage(&view, address, slot)?,
-            };
-            check_old_slot((address, slot), claimed, now)?;
-            self.put(
-                SINCE_SLOTS,
-                key.to_vec(),
-                record,
-                Some(encode_slot(slot, new)[..].into()),
-            );
-            let old = match clears {
-                true => U256::ZERO,
-                false => target.storage(&there, address, slot)?,
-            };
-            if old != new {
-                slots.insert(slot, SlotChange { old, new });
-            }
+        for (slot, change) in &change.slots {
+            let of = (address, *slot);
+            let (is_logged, change) = self.written_slot(of, *change, (was_cleared, clears))?;
+            gone_slots.extend(is_logged.then_some(*slot));
+            slots.extend(change.map(|change| (*slot, change)));
+        }
+        if !gone_slots.is_empty() {
+            let slots = gone_slots;
+            self.gone.push(Gone { address, slots });
         }
         let storage_cleared = change.storage_cleared && old.is_some();
         if old != change.new || storage_cleared || !slots.is_empty() {
@@ -245,6 +262,53 @@ impl Step<'_> {
             self.of_target.accounts.insert(address, change);
         }
         Ok(())
+    }
+
+    /// The block's own change of a slot, whose account blocks before or the block itself may have
+    /// cleared. Returns whether the slot is new in the log of what is gone, and the target's change.
+    fn written_slot(
+        &mut self,
+        (address, slot): (Address, U256),
+        change: SlotChange,
+        (was_cleared, clears): (bool, bool),
+    ) -> Result<(bool, Option<SlotChange>), StateError> {
+        let (source, order) = (self.moving.source.records(), self.moving.source.order());
+        let (view, new) = (self.view, change.new);
+        let key = since_slot_key(order, address, slot);
+        let record = view.get(SINCE_SLOTS, &key)?;
+        let since = record.as_ref();
+        let since = since.map(|bytes| SinceSlot::decode(&key, bytes));
+        let since = since.transpose()?;
+        let now = match since {
+            _ if clears => U256::ZERO,
+            Some(since) => since.value,
+            None if was_cleared => U256::ZERO,
+            None => source.storage(&view, address, slot)?,
+        };
+        check_old_slot((address, slot), change.old, now)?;
+        let was_logged = since.is_some_and(|since| since.is_logged);
+        let may_be_new = new.is_zero() && !was_logged && !clears && !was_cleared;
+        let of_source = match since {
+            Some(_) if may_be_new => source.storage(&view, address, slot)?,
+            _ => now,
+        };
+        let is_new = may_be_new && !of_source.is_zero();
+        let after = SinceSlot {
+            slot,
+            value: new,
+            // In the log of a cleared account no slot stands for itself.
+            is_logged: is_new || was_logged && !clears,
+        };
+        let (key, after) = (key.to_vec(), after.encode());
+        self.put(SINCE_SLOTS, key, record, Some(after[..].into()));
+        let old = match clears {
+            true => U256::ZERO,
+            false => {
+                let target = self.moving.target.records();
+                target.storage(&view.in_other_space(), address, slot)?
+            }
+        };
+        Ok((is_new, (old != new).then_some(SlotChange { old, new })))
     }
 
     /// Adds what is moved, but for what the target has already and what is gone.

@@ -4,11 +4,11 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::iter::Peekable;
 
-use alloy_primitives::{Address, U256};
+use alloy_primitives::Address;
 use arbor_state_tree::{AccountOrder, Accounts, Flat, FlatEntries, StateError, WithSlots};
 use arbor_store::Table;
 
-use super::since::{SinceAccount, decode_slot};
+use super::since::{SinceAccount, SinceSlot};
 use super::units::{account_key, owner, slot_key};
 use super::{Moving, SINCE_ACCOUNTS, SINCE_SLOTS};
 
@@ -25,7 +25,7 @@ struct Written {
     key: Key,
     since: SinceAccount,
     /// By their keys.
-    slots: BTreeMap<Key, (U256, U256)>,
+    slots: BTreeMap<Key, SinceSlot>,
 }
 
 impl<'a> Since<'a> {
@@ -49,7 +49,7 @@ impl<'a> Since<'a> {
         while let Some(entry) = self.slots.next_if(of) {
             let (full, bytes) = entry?;
             if let Some(own) = full.get(32..).and_then(|own| Key::try_from(own).ok()) {
-                slots.insert(own, decode_slot(&full, &bytes)?);
+                slots.insert(own, SinceSlot::decode(&full, &bytes)?);
             }
         }
         let key = Key::try_from(&key[..]);
@@ -73,7 +73,8 @@ impl Written {
             let own = below.slots.into_iter();
             slots.extend(own.map(|(slot, value)| (slot_key(order, slot), (slot, value))));
         }
-        slots.extend(self.slots);
+        let own = self.slots.into_iter();
+        slots.extend(own.map(|(key, own)| (key, (own.slot, own.value))));
         let slots = slots.into_values().filter(|(_, value)| !value.is_zero());
         Some(WithSlots {
             address: self.since.address,

@@ -6,12 +6,15 @@
 //! has an entry there is not moved any more, since it is in the target already, or gone. When all is moved, the target alone is read. Once no version from before that is
 //! retained, the database can be opened as one of the target's, and the source is dropped.
 //!
-//! How far the move is is one flat record ([`progress`]), which a rollback undoes like any other. A version's root is the target's from the first block of the move on.
+//! How far the move is is one flat record ([`progress`]), which a rollback undoes like any other.
+//! The root of a version amid the move is made of the source's root, the target's, and the hash of
+//! a log of what is gone ([`gone`]). From the block on that moves the last it is the target's.
 //!
 //! EIP-7612 and EIP-7748 have such a move for Verkle. There the target keeps zeros, so that it needs no table of what was written since; a binary tree forgets them, and a slot
 //! that was deleted before its turn would come back.
 
 mod compute;
+mod gone;
 mod listing;
 mod progress;
 mod prove;
@@ -50,8 +53,10 @@ const SINCE_ACCOUNTS: arbor_store::Table = arbor_store::Table(0x10);
 const SINCE_SLOTS: arbor_store::Table = arbor_store::Table(0x11);
 /// One record: how far the move is.
 const PROGRESS: arbor_store::Table = arbor_versions::MOVE;
+/// The log of what is gone: what each block adds, by its number (8 bytes, big-endian).
+const GONE: arbor_store::Table = arbor_store::Table(0x13);
 
-const OWN_TABLES: [TableSpec; 3] = [
+const OWN_TABLES: [TableSpec; 4] = [
     TableSpec {
         table: SINCE_ACCOUNTS,
         name: "accounts since",
@@ -65,6 +70,11 @@ const OWN_TABLES: [TableSpec; 3] = [
     TableSpec {
         table: PROGRESS,
         name: "move",
+        kind: TableKind::Flat,
+    },
+    TableSpec {
+        table: GONE,
+        name: "gone",
         kind: TableKind::Flat,
     },
 ];

@@ -1,6 +1,11 @@
 //! The record of how far a move is.
 //!
-//! The roots of source and target (32 each), the units (8), a byte of flags, then what the flags say: the cursor's account (20), its slot (32), the last block (8). Numbers are big-endian.
+//! The number of this form (1 byte), the roots of source and target (32 each), the hash of the log
+//! of what is gone (32), the units (8), a byte of flags, then what the flags say: the cursor's
+//! account (20), its slot (32), the last block (8). Numbers are big-endian.
+//!
+//! The first form had neither its number nor a log. Its records have other lengths than those of
+//! this form, whichever byte they begin with.
 
 use alloy_primitives::{Address, B256, U256};
 use arbor_state_tree::{Cursor, Flat, Moved, StateError, corrupt};
@@ -10,6 +15,12 @@ use super::PROGRESS;
 const HAS_ACCOUNT: u8 = 1;
 const HAS_SLOT: u8 = 2;
 const IS_OVER: u8 = 4;
+
+/// The number of this form.
+const FORM: u8 = 2;
+
+/// The lengths of records of the first form.
+const FIRST_FORM: [usize; 6] = [73, 81, 93, 101, 125, 133];
 
 /// The key of the one record.
 pub(super) const KEY: &[u8] = b"";
@@ -28,7 +39,10 @@ pub(super) fn encode(moved: &Moved) -> Vec<u8> {
         (moved.last_block.is_some(), IS_OVER),
     ];
     let flags = flags.iter().filter(|(is, _)| *is).map(|(_, flag)| flag);
-    let mut bytes = [moved.source_root.0, moved.target_root.0].concat();
+    let mut bytes = vec![FORM];
+    for hash in [moved.source_root, moved.target_root, moved.gone] {
+        bytes.extend(hash);
+    }
     bytes.extend(moved.units.to_be_bytes());
     bytes.push(flags.sum());
     if let Some(cursor) = moved.cursor {
@@ -45,9 +59,10 @@ pub(super) fn encode(moved: &Moved) -> Vec<u8> {
 
 pub(super) fn decode(bytes: &[u8]) -> Result<Moved, StateError> {
     let read = || {
-        let mut rest = bytes;
+        let mut rest = bytes.strip_prefix(&[FORM])?;
         let source_root = B256::from(*take::<32>(&mut rest)?);
         let target_root = B256::from(*take::<32>(&mut rest)?);
+        let gone = B256::from(*take::<32>(&mut rest)?);
         let units = u64::from_be_bytes(*take(&mut rest)?);
         let [flags] = *take(&mut rest)?;
         if flags > 7 || flags & (HAS_ACCOUNT | HAS_SLOT) == HAS_SLOT {
@@ -69,11 +84,17 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Moved, StateError> {
         rest.is_empty().then_some(Moved {
             source_root,
             target_root,
+            gone,
             units,
             cursor,
             last_block,
         })
     };
+    if FIRST_FORM.contains(&bytes.len()) {
+        return Err(StateError::Read(
+            "the move to another tree was begun by an earlier build, which kept no log of what is gone: replay the chain into a new folder".into(),
+        ));
+    }
     read().ok_or_else(|| corrupt("move", KEY, "not a record of how far a move is"))
 }
 
@@ -106,6 +127,7 @@ mod tests {
                 let moved = Moved {
                     source_root: B256::repeat_byte(3),
                     target_root: B256::repeat_byte(4),
+                    gone: B256::repeat_byte(5),
                     units: 77,
                     cursor,
                     last_block,
@@ -118,8 +140,18 @@ mod tests {
                 assert!(decode(&[&bytes[..], &[0]].concat()).is_err());
                 for flags in [2, 8, 0xff] {
                     let mut other = bytes.clone();
-                    other[72] = flags;
+                    other[105] = flags;
                     assert!(decode(&other).is_err(), "{flags}");
+                }
+                let other = [&[FORM + 1], &bytes[1..]].concat();
+                assert!(decode(&other).is_err());
+                // The same record in the first form is refused by name, whatever its first byte.
+                let mut first = [&bytes[1..65], &bytes[97..]].concat();
+                assert!(!FIRST_FORM.contains(&bytes.len()) && FIRST_FORM.contains(&first.len()));
+                for byte in [0, FORM, 0xff] {
+                    first[0] = byte;
+                    let why = decode(&first).expect_err("another form").to_string();
+                    assert!(why.contains("begun by an earlier build"), "{why}");
                 }
             }
         }

@@ -12,7 +12,7 @@ use arbor_store::Table;
 use arbor_tree::Hash;
 use arbor_versions::{Change, View, in_other_space};
 
-use super::since::{self, SinceAccount, decode_slot};
+use super::since::{self, SinceAccount, SinceSlot};
 use super::units::{account_key, owner, slot_key};
 use super::{Moving, PROGRESS, SINCE_ACCOUNTS, SINCE_SLOTS, progress};
 use crate::header_root::{Select, Visit, header_root};
@@ -37,8 +37,8 @@ impl Moving {
     /// A slot of a version at which the move is on its way.
     fn slot(&self, flat: &dyn Flat, address: Address, slot: U256) -> Result<U256, StateError> {
         let order = self.source.order();
-        if let Some(value) = since::slot(flat, order, address, slot)? {
-            return Ok(value);
+        if let Some(since) = since::slot(flat, order, address, slot)? {
+            return Ok(since.value);
         }
         match since::account(flat, order, address)? {
             Some(since) if since.cleared || since.account.is_none() => Ok(U256::ZERO),
@@ -213,7 +213,7 @@ impl FlatRecords for Moving {
         for change in changes.iter().filter(|change| change.table == SINCE_SLOTS) {
             let owner = change.key.get(..32).and_then(|owner| addresses.get(owner));
             for bytes in [change.old, change.new].into_iter().flatten() {
-                let (slot, _) = decode_slot(change.key, bytes)?;
+                let slot = SinceSlot::decode(change.key, bytes)?.slot;
                 if let Some(owner) = owner {
                     names.entry(*owner).or_default().insert(slot);
                 }

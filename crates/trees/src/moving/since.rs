@@ -1,7 +1,8 @@
 //! What blocks wrote since a move began, by the names' keys in the source's order.
 //!
-//! An account: a byte of flags, the address (20), and if it exists its nonce (8), balance (32) and code hash (32). A slot: its number (32) and its value (32), which is zero for one that
-//! is gone. Numbers are big-endian.
+//! An account: a byte of flags, the address (20), and if it exists its nonce (8), balance (32) and
+//! code hash (32). A slot: a byte of flags, its number (32) and its value (32), which is zero for
+//! one that is gone. Numbers are big-endian.
 
 use alloy_primitives::{Address, B256, U256};
 use arbor_state_tree::{Account, AccountOrder, Flat, StateError, corrupt};
@@ -13,13 +14,17 @@ use super::{SINCE_ACCOUNTS, SINCE_SLOTS};
 const EXISTS: u8 = 1;
 const CLEARED: u8 = 2;
 
+/// The flag of a slot.
+const LOGGED: u8 = 1;
+
 /// An account that was written since.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct SinceAccount {
     pub(super) address: Address,
     /// None if it is gone.
     pub(super) account: Option<Account>,
-    /// Whether its storage was cleared, so that no slot of the source counts any more.
+    /// Whether it was deleted or its storage cleared at some time since, so that no slot of the
+    /// source counts any more. If the source has the account, the log of what is gone has it.
     pub(super) cleared: bool,
 }
 
@@ -62,21 +67,36 @@ impl SinceAccount {
     }
 }
 
-/// A slot's number and value.
-pub(super) fn encode_slot(slot: U256, value: U256) -> [u8; 64] {
-    let mut bytes = [0; 64];
-    bytes[..32].copy_from_slice(&slot.to_be_bytes::<32>());
-    bytes[32..].copy_from_slice(&value.to_be_bytes::<32>());
-    bytes
+/// A slot that was written since.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct SinceSlot {
+    /// Its number.
+    pub(super) slot: U256,
+    /// Zero if it is gone.
+    pub(super) value: U256,
+    /// Whether the log of what is gone has the slot itself: it has been zero once, also if it has a
+    /// value again.
+    pub(super) is_logged: bool,
 }
 
-pub(super) fn decode_slot(key: &[u8], bytes: &[u8]) -> Result<(U256, U256), StateError> {
-    match bytes.len() {
-        64 => Ok((
-            U256::from_be_slice(&bytes[..32]),
-            U256::from_be_slice(&bytes[32..]),
-        )),
-        _ => Err(corrupt("slots since", key, "not a slot")),
+impl SinceSlot {
+    pub(super) fn encode(&self) -> [u8; 65] {
+        let mut bytes = [0; 65];
+        bytes[0] = u8::from(self.is_logged);
+        bytes[1..33].copy_from_slice(&self.slot.to_be_bytes::<32>());
+        bytes[33..].copy_from_slice(&self.value.to_be_bytes::<32>());
+        bytes
+    }
+
+    pub(super) fn decode(key: &[u8], bytes: &[u8]) -> Result<Self, StateError> {
+        match bytes {
+            [flags @ ..=LOGGED, words @ ..] if words.len() == 64 => Ok(Self {
+                slot: U256::from_be_slice(&words[..32]),
+                value: U256::from_be_slice(&words[32..]),
+                is_logged: *flags == LOGGED,
+            }),
+            _ => Err(corrupt("slots since", key, "not a slot")),
+        }
     }
 }
 
@@ -107,18 +127,17 @@ pub(super) fn decoded(
     record.transpose()
 }
 
-/// The slot's value as it was written since, if it was.
+/// The slot as it was written since, if it was.
 pub(super) fn slot(
     flat: &dyn Flat,
     order: &AccountOrder,
     address: Address,
     slot: U256,
-) -> Result<Option<U256>, StateError> {
+) -> Result<Option<SinceSlot>, StateError> {
     let key = since_slot_key(order, address, slot);
-    match flat.value(SINCE_SLOTS, &key)? {
-        Some(bytes) => Ok(Some(decode_slot(&key, &bytes)?.1)),
-        None => Ok(None),
-    }
+    let record = flat.value(SINCE_SLOTS, &key)?;
+    let record = record.map(|bytes| SinceSlot::decode(&key, &bytes));
+    record.transpose()
 }
 
 #[cfg(test)]
@@ -149,9 +168,20 @@ mod tests {
                 assert!(SinceAccount::decode(b"", &other).is_err());
             }
         }
-        let (slot, value) = (U256::from(7), U256::MAX);
-        let bytes = encode_slot(slot, value);
-        assert_eq!(decode_slot(b"", &bytes).expect("a record"), (slot, value));
-        assert!(decode_slot(b"", &bytes[1..]).is_err());
+        for is_logged in [false, true] {
+            let slot = SinceSlot {
+                slot: U256::from(7),
+                value: U256::MAX,
+                is_logged,
+            };
+            let bytes = slot.encode();
+            assert_eq!(SinceSlot::decode(b"", &bytes).expect("a record"), slot);
+            for cut in 0..bytes.len() {
+                assert!(SinceSlot::decode(b"", &bytes[..cut]).is_err(), "{cut}");
+            }
+            assert!(SinceSlot::decode(b"", &[&bytes[..], &[0]].concat()).is_err());
+            let other = [&[2], &bytes[1..]].concat();
+            assert!(SinceSlot::decode(b"", &other).is_err());
+        }
     }
 }

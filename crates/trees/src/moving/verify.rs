@@ -6,9 +6,10 @@ use alloy_primitives::{Address, B256, Bytes, U256};
 use arbor_state_tree::{
     Account, Ahead, Check, CheckedPart, Cursor, Moved, StateError, VerifyReport, corrupt,
 };
+use arbor_verify::two_trees::Log;
 use serde::{Deserialize, Serialize};
 
-use super::since::{SinceAccount, decode_slot, since_slot_key};
+use super::since::{SinceAccount, SinceSlot, since_slot_key};
 use super::then::Side;
 use super::units::{Unit, Units, account_key, slot_key};
 use super::{Moving, SINCE_ACCOUNTS, SINCE_SLOTS, progress, since};
@@ -101,7 +102,8 @@ impl Moving {
             return Ok(root);
         }
         self.join(check, Side::Source, sources)?;
-        self.check_moved(check, &moved)?;
+        let log = self.checked_log(check, &moved)?;
+        self.check_moved(check, &moved, &log)?;
         // What is read is neither tree's: accounts and slots are counted as their root is computed.
         let (accounts, slots) = (AtomicU64::new(0), AtomicU64::new(0));
         let bytes = self.source.sort_bytes().max(self.target.sort_bytes());
@@ -118,8 +120,9 @@ impl Moving {
         Ok(root)
     }
 
-    /// Compares what was moved or written with the target, and counts what the target has.
-    fn check_moved(&self, check: &Check<'_>, moved: &Moved) -> Result<(), StateError> {
+    /// Compares what was moved or written with the target and with the log of what is gone, and
+    /// counts what the target has.
+    fn check_moved(&self, check: &Check<'_>, moved: &Moved, log: &Log) -> Result<(), StateError> {
         let view = check.view;
         let there = view.in_other_space();
         let (order, target) = (self.source.order(), self.target.records());
@@ -152,11 +155,13 @@ impl Moving {
                 ));
             }
             account(since.address, since.account)?;
+            self.check_account_logged(check, log, &since)?;
             wanted.accounts += u64::from(since.account.is_some());
         }
         for entry in check.scan(SINCE_SLOTS, &[], &[])? {
             let (key, bytes) = entry?;
-            let (number, value) = decode_slot(&key, &bytes)?;
+            let since = SinceSlot::decode(&key, &bytes)?;
+            let (number, value) = (since.slot, since.value);
             let wrong = |why| corrupt("slots since", &key, why);
             let of = key
                 .first_chunk::<32>()
@@ -165,8 +170,8 @@ impl Moving {
                 Some((_, address)) => address,
                 None => {
                     let record = view.get(SINCE_ACCOUNTS, of)?;
-                    let since = since::decoded(of, record)?;
-                    since
+                    let written = since::decoded(of, record)?;
+                    written
                         .ok_or_else(|| wrong("its account was not written"))?
                         .address
                 }
@@ -176,6 +181,7 @@ impl Moving {
                 return Err(wrong("its number has another key"));
             }
             slot(address, number, value)?;
+            self.check_slot_logged(check, log, (address, &since))?;
             wanted.slots += u64::from(!value.is_zero());
         }
         let (mut cursor, mut units) = (None, 0);

@@ -3,12 +3,14 @@
 use std::fmt;
 use std::io::Write;
 
-use alloy_primitives::{B256, U256, keccak256};
+use alloy_primitives::{B256, U256};
 use arbor_accounts::AccountSlots;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
+use super::gone::{self, Gone, Log};
+use super::places::{Place, PlacesOfAccount, TwoPlaces};
 use crate::kinds::{VerifyKind, standard};
 use crate::proof::{Claims, Malformed, Proof, ProofForm, ProvenAccount, Verdict, write_with_form};
 
@@ -33,8 +35,10 @@ pub struct TwoTrees {
     pub source: OneOfTwo,
     /// The tree that it goes to.
     pub target: OneOfTwo,
-    /// Where each name is, in the order of the names.
-    pub names: Vec<Held>,
+    /// The names.
+    pub names: Vec<AccountSlots>,
+    /// The log of what is gone: the entries of each block that has any, in the blocks' order.
+    pub gone: Vec<Vec<Gone>>,
 }
 
 /// The proof of one of the trees.
@@ -45,28 +49,6 @@ pub struct OneOfTwo {
     pub root: B256,
     /// The proof.
     pub proof: Box<dyn Proof>,
-}
-
-/// Where an account and slots of it are.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Held {
-    /// Whose they are.
-    pub address: alloy_primitives::Address,
-    /// Where the account itself is.
-    pub account: Place,
-    /// Slots, and where each is.
-    pub slots: Vec<(U256, Place)>,
-}
-
-/// Which tree has what a name has now.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Place {
-    /// The source: it was not moved yet, nor written since.
-    Source,
-    /// The target: it was moved or written. If the target does not have it, it is gone.
-    Target,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -157,26 +139,25 @@ impl Proof for TwoTrees {
     }
 
     fn names(&self) -> Vec<AccountSlots> {
-        let names = self.names.iter().map(|held| AccountSlots {
-            address: held.address,
-            slots: held.slots.iter().map(|(slot, _)| *slot).collect(),
-        });
-        names.collect()
+        self.names.clone()
     }
 
     fn verify(&self, root: B256) -> Result<Verdict, Malformed> {
-        let both = keccak256([self.source.root.0, self.target.root.0].concat());
-        if both != root {
+        let log = match Log::new(&self.gone) {
+            Ok(log) => log,
+            Err(why) => return Ok(Verdict::False(format!("the log of what is gone: {why}"))),
+        };
+        let of_all = gone::root(self.source.root, self.target.root, log.hash());
+        if of_all != root {
             return Ok(Verdict::False(format!(
-                "the roots of its two trees make {both}, not {root}"
+                "the roots of its two trees and its log of what is gone make {of_all}, not {root}"
             )));
         }
-        let names = self.names();
-        if names.is_empty() {
+        if self.names.is_empty() {
             return Ok(Verdict::False("it names no account".into()));
         }
-        let (source, mut doubtful) = self.source.shows(&names)?;
-        let (target, of_target) = self.target.shows(&names)?;
+        let (source, mut doubtful) = self.source.shows(&self.names)?;
+        let (target, of_target) = self.target.shows(&self.names)?;
         doubtful.extend(of_target);
         for tree in [&self.source.tree, &self.target.tree] {
             // Its roots do not show how accounts lie in it.
@@ -188,49 +169,18 @@ impl Proof for TwoTrees {
             (Ok(source), Ok(target)) => (source, target),
             (Err(why), _) | (_, Err(why)) => return Ok(Verdict::False(why)),
         };
-        let mut accounts = Vec::with_capacity(names.len());
-        for ((held, source), target) in self.names.iter().zip(source).zip(target) {
-            let account = match (target.account, held.account) {
-                (None, place) => {
-                    if source.account.is_some() {
-                        doubtful.push(format!("{}", held.address));
-                    }
-                    source.account.filter(|_| place == Place::Source)
-                }
-                (account, Place::Target) => account,
-                (Some(_), Place::Source) => return Ok(said_wrongly(&held.address.to_string())),
-            };
-            let mut slots = Vec::with_capacity(held.slots.len());
-            for (slot, place) in &held.slots {
-                let value = |of: &ProvenAccount| of.slot(*slot).unwrap_or_default();
-                let (before, now) = (value(&source), value(&target));
-                let value = match (now.is_zero(), place) {
-                    (true, place) => {
-                        if !before.is_zero() {
-                            doubtful.push(format!("{}/{slot:#x}", held.address));
-                        }
-                        if *place == Place::Source {
-                            before
-                        } else {
-                            U256::ZERO
-                        }
-                    }
-                    (false, Place::Target) => now,
-                    (false, Place::Source) => {
-                        return Ok(said_wrongly(&format!("{}/{slot:#x}", held.address)));
-                    }
-                };
-                slots.push((*slot, Some(value)));
-            }
-            accounts.push(ProvenAccount {
-                address: held.address,
-                account,
-                slots,
-            });
-        }
+        let pairs = self.names.iter().zip(source.iter().zip(&target));
+        let (accounts, places) = pairs
+            .map(|(of, (source, target))| shown(&log, of, source, target))
+            .unzip();
         Ok(Verdict::True(Claims {
             accounts,
             doubtful,
+            places: Some(TwoPlaces {
+                source: self.source.tree.clone(),
+                target: self.target.tree.clone(),
+                accounts: places,
+            }),
             ..Claims::default()
         }))
     }
@@ -240,8 +190,39 @@ impl Proof for TwoTrees {
     }
 }
 
-fn said_wrongly(name: &str) -> Verdict {
-    Verdict::False(format!(
-        "it says that {name} is in the source, and the target has it"
-    ))
+/// Returns what an account and slots of it are by what both trees show and the log, and where they
+/// are.
+fn shown(
+    log: &Log,
+    of: &AccountSlots,
+    source: &ProvenAccount,
+    target: &ProvenAccount,
+) -> (ProvenAccount, PlacesOfAccount) {
+    let address = of.address;
+    let (account, place) = match (target.account, source.account) {
+        (Some(account), _) => (Some(account), Place::Target),
+        (None, Some(account)) if !log.has_account(address) => (Some(account), Place::Source),
+        (None, _) => (None, Place::Neither),
+    };
+    let slots = of.slots.iter().map(|slot| {
+        let value = |of: &ProvenAccount| of.slot(*slot).unwrap_or_default();
+        let (before, now) = (value(source), value(target));
+        let (value, place) = match (now.is_zero(), before.is_zero()) {
+            (false, _) => (now, Place::Target),
+            (true, false) if !log.has_slot(address, *slot) => (before, Place::Source),
+            (true, _) => (U256::ZERO, Place::Neither),
+        };
+        ((*slot, Some(value)), place)
+    });
+    let (slots, of_slots) = slots.unzip();
+    let places = PlacesOfAccount {
+        account: place,
+        slots: of_slots,
+    };
+    let proven = ProvenAccount {
+        address,
+        account,
+        slots,
+    };
+    (proven, places)
 }

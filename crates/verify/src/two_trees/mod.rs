@@ -1,8 +1,27 @@
 //! Proofs of a state on its way from one tree to another.
 //!
-//! Its root is the Keccak-256 of both trees' roots, the source's first. A proof has one of each tree, for the same names. What the target has is as it says. What
-//! it does not have is as the source says, if it was not moved and not written since; no root shows that, so that the proof says it, and who checks is told.
+//! The root of such a state is the Keccak-256 of the root of the tree that the state comes from
+//! (the *source*), the root of the tree that it goes to (the *target*), and the hash of a log. The
+//! log has the names that blocks since the beginning of the move made gone although the source has
+//! them: accounts that were deleted or lost their storage, and slots that were set to zero
+//! ([`Gone`]). Each block that makes something gone adds its entries, and the hash goes on with
+//! them ([`chained`]).
+//!
+//! One rule then gives what each name is:
+//!
+//! 1. If the target has it (an account, or a value that is not zero), the name is as the target has
+//!    it.
+//! 2. If not, and the log has it or its account, it is gone.
+//! 3. If neither, it is as the source has it.
+//!
+//! A proof has one proof of each tree for the same names, and the log. Whoever checks it computes
+//! the hash of the log and the root, and applies the rule, so that nothing depends on who made the
+//! proof.
 
 mod forms;
+mod gone;
+mod places;
 
-pub use forms::{Held, OneOfTwo, Place, TwoTrees, VERIFY};
+pub use forms::{OneOfTwo, TwoTrees, VERIFY};
+pub use gone::{Gone, Log, WrongLog, chained, decode, encode, root};
+pub use places::{Place, PlacesOfAccount, TwoPlaces};
