@@ -11,6 +11,7 @@ mod make;
 mod named_tree;
 mod nodes;
 mod parts;
+mod proof_witness;
 mod reading;
 pub mod stateless;
 pub mod verkle;
@@ -42,6 +43,7 @@ pub use execution::ExecutionWitness;
 pub use form::{BlockWitness, BlockWitnessSize, Checked, Given, Named};
 pub use make::{AccessedBlock, MadeWitness, block_accesses, make_witness};
 pub use named_tree::NamedTree;
+pub use proof_witness::ProofWitness;
 
 /// A witness as its JSON file has it; bytes are hex with `0x`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -203,6 +205,11 @@ pub enum WitnessProblem {
         "--root and --root-after are for witnesses that may lack their roots, as those of Verkle trees; this one has its own"
     )]
     OwnRoots,
+    /// A root after a block amid the move of a state is given.
+    #[error(
+        "--root-after: the root after a block amid a move to another tree does not follow from its witness"
+    )]
+    NoRootAfter,
     /// A root that is given is not the witness's own.
     #[error("{flag} is {given}, but the witness has {own}")]
     OtherRoot {

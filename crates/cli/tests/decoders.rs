@@ -37,6 +37,13 @@ fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let file = |name: &str| fs::read(folder.path(name)).expect("a file");
     let witness = folder.run(&["witness", "--db", "db", "--block", "2", "chain"]);
     witness.ok();
+    let words = ["--convert-to", "eip8297", "--at", "2", "--stride", "2"];
+    folder
+        .run(&[&["replay", "--db", "moving"], &words[..], &["chain"]].concat())
+        .ok();
+    let words = ["witness", "--db", "moving", "--block", "3", "chain"];
+    let amid = folder.run(&words);
+    amid.ok();
     let words = ["replay", "--tree", "ar16mt", "--db", "leaves", "chain"];
     folder.run(&words).ok();
     let words = ["snapshot", "--db", "leaves", "--out", "entries"];
@@ -75,6 +82,7 @@ fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         ("genesis", genesis.to_vec()),
         ("genesis", br#"{"config":{"chainId":1},"gasLimit":"0x1388","difficulty":"0x400000000","alloc":{}}"#.to_vec()),
         ("witness", witness.0.stdout.clone()),
+        ("witness", amid.0.stdout.clone()),
         ("head_file", head.as_bytes().to_vec()),
         ("report", file("report.json")),
         ("settings", settings["settings"].to_string().into_bytes()),

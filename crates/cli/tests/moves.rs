@@ -105,9 +105,10 @@ fn everything_is_read_amid_a_move() {
     }
 }
 
-/// A block before the move has a witness of the tree before, a block after it one of the tree after; a block amid has none.
+/// A block before the move has a witness of the tree before, a block after it one of the tree
+/// after; a block amid has one of both, also if it is the first or the last.
 #[test]
-fn blocks_before_and_after_a_move_have_witnesses() {
+fn every_block_of_a_move_has_a_witness() {
     let folder = Folder::with_chain();
     for (to, stored) in [("eip8297", 100_000), ("verkle", 100_000), ("eip8297", 3)] {
         let db = format!("{to}-{stored}");
@@ -115,28 +116,156 @@ fn blocks_before_and_after_a_move_have_witnesses() {
         let flags = ["--convert-to", to, "--at", "8", "--stride", &stride];
         let kept = ["--to", "12", "--retain", "all"];
         replay(&folder, &db, &[&flags[..], &kept].concat()).ok();
-        let witness = |block: &str, out: &str| {
-            let words = ["witness", "--db", &db, "--block", block, "--out", out];
-            folder.run(&[&words[..], &["chain"]].concat())
+        let shown = |block: &str| {
+            let out = format!("{db}-{block}");
+            let words = ["witness", "--db", &db, "--block", block, "--out", &out];
+            folder.run(&[&words[..], &["chain"]].concat()).ok();
+            let shown = folder.run(&["verify-witness", &out, "--json"]);
+            shown.ok().json()
         };
-        let (before, after) = (format!("{db}-before"), format!("{db}-after"));
-        witness("7", &before).ok();
-        folder.run(&["verify-witness", &before]).ok();
-        witness("8", "amid").fails_with(&["block 8", "mpt to", to]);
-        match stored {
-            3 => {
-                witness("10", "amid").fails_with(&["block 10", "blocks before the move"]);
-            }
-            _ => {
-                witness("9", &after).ok();
-                let root = folder.run(&["roots", "--db", &db]).ok().stdout();
-                let root = root.lines().find_map(|line| line.strip_prefix("8 "));
-                let root = root.expect("a root of block 8").to_owned();
-                let shown = folder.run(&["verify-witness", &after, "--json"]);
-                assert!(shown.ok().stdout().contains(&root), "{root}");
+        let root = |block: &str| {
+            let roots = folder.run(&["roots", "--db", &db]).ok().stdout();
+            let begin = format!("{block} ");
+            let root = roots.lines().find_map(|line| line.strip_prefix(&begin));
+            Value::from(root.unwrap_or_else(|| panic!("no root of block {block}")))
+        };
+        assert_eq!(shown("7")["stateRoot"], root("6"));
+        let first = shown("8");
+        assert_eq!(first["rootBefore"], root("7"));
+        assert!(first["rootAfter"].is_null() && first["accounts"].as_u64() > Some(0));
+        let next = shown("9");
+        let before = next.get("rootBefore").or(next.get("stateRoot"));
+        assert_eq!(before, Some(&root("8")));
+        let is_open = next.get("rootAfter") == Some(&Value::Null);
+        assert_eq!(is_open, stored == 3, "{next}");
+    }
+}
+
+/// Between all families of trees each block amid the move is executed over its witness.
+#[test]
+fn blocks_amid_a_move_are_executed_over_their_witnesses() {
+    let folder = Folder::with_chain();
+    let trees = ["mpt", "verkle", "ar16mt", "eip8297", "eip7864"];
+    for source in trees {
+        for target in trees.into_iter().filter(|target| *target != source) {
+            let db = format!("{source}-{target}");
+            let flags = ["--tree", source, "--convert-to", target, "--at", "8"];
+            let kept = ["--stride", "20", "--to", "12", "--retain", "all"];
+            replay(&folder, &db, &[&flags[..], &kept].concat()).ok();
+            let status = folder.status(&db);
+            let last = status["moving"]["lastBlock"].as_u64().unwrap_or(12).min(12);
+            let (out, last) = (format!("{db}-witnesses"), last.to_string());
+            let words = ["witness", "--db", &db, "--block", "8", "--to", &last];
+            folder
+                .run(&[&words[..], &["--out", &out, "chain"]].concat())
+                .ok();
+            let files: Vec<String> = std::fs::read_dir(folder.path(&out))
+                .expect("a folder")
+                .map(|file| file.expect("a file").path().display().to_string())
+                .collect();
+            let files: Vec<&str> = files.iter().map(String::as_str).collect();
+            folder.run(&[&["verify-witness"], &files[..]].concat()).ok();
+            let judge = ["replay", "--accept-partial", "--json", "--witness"];
+            let judged = folder.run(&[&judge[..], &files].concat()).ok().stdout();
+            assert_eq!(judged.lines().count(), files.len());
+            for line in judged.lines() {
+                let block: Value = serde_json::from_str(line).expect("JSON");
+                assert_eq!(block["verdict"], "partial", "{db}: {line}");
+                let why = "the root after it does not follow from the witness";
+                assert!(line.contains(why) && block["stateRoot"].is_null(), "{line}");
             }
         }
     }
+}
+
+/// Nothing in the witness of a block amid a move can be changed or left out.
+#[test]
+fn a_changed_witness_of_a_block_amid_a_move_is_refused() {
+    let folder = Folder::with_chain();
+    let kept = ["--to", "12", "--retain", "all"];
+    replay(&folder, "db", &[&TO[..], &kept].concat()).ok();
+    let words = ["witness", "--db", "db", "--block", "10", "--out", "honest"];
+    folder.run(&[&words[..], &["chain"]].concat()).ok();
+    let text = std::fs::read_to_string(folder.path("honest")).expect("a file");
+    let honest: Value = serde_json::from_str(&text).expect("JSON");
+    let judge = ["replay", "--accept-partial", "--witness"];
+    folder.run(&[&judge[..], &["honest"]].concat()).ok();
+    folder
+        .run(&["replay", "--witness", "honest"])
+        .fails_with(&["verdicts are partial"]);
+    // One digit becomes another one.
+    let flip = |value: &mut Value, at: usize| {
+        let text = value.as_str().expect("text");
+        let place = if at < text.len() { at } else { text.len() / 2 };
+        let digit = if text.as_bytes()[place] == b'1' {
+            "2"
+        } else {
+            "1"
+        };
+        let mut changed = text.to_owned();
+        changed.replace_range(place..=place, digit);
+        *value = Value::from(changed);
+    };
+    let refused = |change: &dyn Fn(&mut Value), words: &[&str]| {
+        let mut file = honest.clone();
+        change(&mut file);
+        assert_ne!(file, honest);
+        std::fs::write(folder.path("changed"), file.to_string()).expect("written");
+        folder
+            .run(&[&judge[..], &["changed"]].concat())
+            .fails_with(words);
+    };
+    refused(&|file| flip(&mut file["parentStateRoot"], 9), &["make"]);
+    refused(&|file| flip(&mut file["hash"], 9), &["the block's hash"]);
+    refused(
+        &|file| flip(&mut file["execution"]["ancestorHeadersRlp"][0], 80),
+        &["an ancestor's hash"],
+    );
+    for place in [100, 700, 1_100, usize::MAX] {
+        refused(&|file| flip(&mut file["execution"]["blockRlp"], place), &[]);
+    }
+    for tree in ["source", "target"] {
+        refused(
+            &|file| flip(&mut file["stateProof"][tree]["root"], 9),
+            &["make"],
+        );
+    }
+    let accounts = &honest["stateProof"]["source"]["proof"]["accounts"];
+    for account in 0..accounts.as_array().expect("accounts").len() {
+        refused(
+            &|file| {
+                let proof = &mut file["stateProof"]["source"]["proof"];
+                flip(&mut proof["accounts"][account]["accountProof"][0], 40);
+            },
+            &["the proof"],
+        );
+    }
+    let names = honest["stateProof"]["names"].as_array().expect("names");
+    for number in 0..names.len() {
+        let address = names[number]["address"].as_str().expect("an address");
+        refused(
+            &|file| {
+                let names = &mut file["stateProof"]["names"];
+                names.as_array_mut().expect("names").remove(number);
+            },
+            &["says nothing of account", address],
+        );
+    }
+    for number in 0..honest["codes"].as_array().expect("codes").len() {
+        refused(&|file| flip(&mut file["codes"][number], 40), &["code"]);
+    }
+    refused(
+        &|file| {
+            let entry = serde_json::json!({"address": names[0]["address"]});
+            file["stateProof"]["gone"] = serde_json::json!([[entry]]);
+        },
+        &["make"],
+    );
+    refused(&|file| file["more"] = Value::Null, &["more"]);
+    refused(
+        &|file| file["execution"]["tree"]["name"] = "mpt".into(),
+        &[],
+    );
 }
 
 /// The chain ends in the middle of it, goes on later, and arrives; nothing is left of the tree before, and the root is that of an offline conversion.

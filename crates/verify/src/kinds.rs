@@ -92,6 +92,12 @@ pub trait PartialState: StateView {
     /// A malformed witness, or one that leads to another root.
     fn check(&self) -> Result<(), ReadError>;
 
+    /// Whether the root after changes can be computed. If not,
+    /// [`pending_roots`](Self::pending_roots) gives errors.
+    fn has_roots(&self) -> bool {
+        true
+    }
+
     /// Counts the nodes that the root leads to, and the codes that accounts among them have.
     fn reached(&self) -> Reached;
 

@@ -47,18 +47,6 @@ pub enum ReplayError {
         /// The tree's name.
         tree: &'static str,
     },
-    /// The block is amid the move of the state to another tree.
-    #[error(
-        "block {number}: the state moves from the tree {source_tree} to {target} at this block; its witness could not be checked, since no root tells what is not moved yet from what is gone; blocks before the move and after it have witnesses"
-    )]
-    Moves {
-        /// The block.
-        number: u64,
-        /// The name of the tree before.
-        source_tree: &'static str,
-        /// The name of the other one.
-        target: &'static str,
-    },
     /// The witness that was made of a block does not hold.
     #[error("block {number}: the witness made of it does not hold: {why}")]
     Witness {

@@ -200,7 +200,7 @@ impl BlockWitness for ExecutionWitness {
     fn set_rules(&mut self, _: Option<Value>, _: Option<ChainRules>) {}
 
     /// The root after the block is in the block, which this form lacks.
-    fn complete(&mut self) -> Result<B256, WitnessProblem> {
+    fn complete(&mut self) -> Result<Option<B256>, WitnessProblem> {
         Err(WitnessProblem::NoBlock)
     }
 }

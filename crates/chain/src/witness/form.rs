@@ -39,11 +39,12 @@ pub trait BlockWitness: Any + fmt::Debug {
     /// A witness that is malformed or does not hold; roots that differ from its own.
     fn check(&mut self, given: Given) -> Result<Checked, WitnessProblem>;
 
-    /// Checks a witness that was just made, and returns the root after it.
+    /// Checks a witness that was just made, and returns the root after it; `None` if that root does
+    /// not follow from the witness, because the block is amid the move of a state to another tree.
     ///
     /// # Errors
     /// Those of [`check`](Self::check).
-    fn complete(&mut self) -> Result<B256, WitnessProblem>;
+    fn complete(&mut self) -> Result<Option<B256>, WitnessProblem>;
 
     /// The witness as one over which the block can be executed; `None` if it does not have the block.
     fn executable(&self) -> Option<Cow<'_, MptWitness>>;
@@ -110,15 +111,19 @@ pub struct BlockWitnessSize {
 }
 
 impl BlockWitnessSize {
-    /// Adds the size of another witness of the same form.
+    /// Adds the size of another witness. It may have another form, whose counts and parts come
+    /// behind those that are there: a chain that changes its tree has witnesses of several forms.
     pub fn add(&mut self, other: &Self) {
         for (sum, more) in [
             (&mut self.counts, &other.counts),
             (&mut self.parts, &other.parts),
             (&mut self.others, &other.others),
         ] {
-            for ((_, sum), (_, more)) in sum.0.iter_mut().zip(&more.0) {
-                *sum += more;
+            for (name, more) in &more.0 {
+                match sum.0.iter_mut().find(|(known, _)| known == name) {
+                    Some((_, sum)) => *sum += more,
+                    None => sum.0.push((name, *more)),
+                }
             }
         }
     }

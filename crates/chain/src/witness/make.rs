@@ -6,14 +6,18 @@ use alloy_consensus::Transaction;
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY};
 use alloy_rlp::Encodable;
 use arbor_state::{
-    Head, Historical, IntermediateRoots, OfOneTree, ReadError, RootPlace, StateChanges, StateError,
-    StateView, StateWitness, Then, Touched, Tree, WitnessForm,
+    AccountSlots, Head, Historical, IntermediateRoots, Moves, OfOneTree, ReadError, RootPlace,
+    StateChanges, StateError, StateView, StateWitness, Then, Touched, Tree, WitnessForm,
 };
+use arbor_verify::Proof;
+use arbor_verify::two_trees::{OneOfTwo, TwoTrees};
 use arbor_verify::verkle::Witness;
 
 use super::accesses::{BlockAccesses, PaidLeaves, chunk_of};
 use super::verkle::{Execution, VerkleWitness};
-use super::{BlockWitness, BlockWitnessSize, ExecutionWitness, MptWitness, NamedTree};
+use super::{
+    BlockWitness, BlockWitnessSize, ExecutionWitness, MptWitness, NamedTree, ProofWitness,
+};
 use crate::executor::{
     Ancestor, BlockInput, CodeReads, Executor, LeafName, Reads, RecordingView, authority,
 };
@@ -171,15 +175,18 @@ impl MadeWitness {
 /// Executes a block over the state of its parent and collects or proves what it needs. Whoever goes on to the next block
 /// goes on from its parent ([`Historical::next`]).
 ///
-/// A witness of nodes is complete: every account, slot, code, ancestor and node that executing the block and computing
-/// its roots reads is in it. One of leaves has all fields of every account asked for, whether it exists or not; every slot
-/// asked for; every chunk of code that is executed, jumped into or copied; and whatever changes. It is empty if the block
-/// touches nothing, for example without transactions, withdrawals and rewards. With `guarded` it has further keys where they
-/// are needed for no absence to be doubtful ([`Verified::doubtful`](arbor_verify::verkle::Verified::doubtful)).
-/// `executor` follows the chain's rules that its genesis does not say.
+/// A witness of nodes is complete: every account, slot, code, ancestor and node that executing the
+/// block and computing its roots reads is in it. One of leaves has all fields of every account
+/// asked for, whether it exists or not; every slot asked for; every chunk of code that is executed,
+/// jumped into or copied; and whatever changes. It is empty if the block touches nothing, for
+/// example without transactions, withdrawals and rewards. With `guarded` it has further keys where
+/// they are needed for no absence to be doubtful
+/// ([`Verified::doubtful`](arbor_verify::verkle::Verified::doubtful)). `executor` follows the
+/// chain's rules that its genesis does not say. The witness of a block amid the move of a state to
+/// another tree is a [`ProofWitness`].
 ///
-/// # Errors
-/// A block that does not hold on that state; a tree without witnesses; a block amid the move of a state to another tree.
+/// # Errors A block that does not hold on that state; a tree without witnesses, or amid a move a
+/// tree without proofs.
 pub fn make_witness(
     parent: &Historical<'_>,
     chain: Chain<'_>,
@@ -187,8 +194,13 @@ pub fn make_witness(
     executor: Executor,
     guarded: bool,
 ) -> Result<MadeWitness, ReplayError> {
-    let number = block.block.header.number;
-    let alone = alone(parent, number)?;
+    let alone = match states(parent, block.block.header.number)? {
+        States::Two(moves) => {
+            let executed = execute(parent, None, chain, block, executor)?;
+            return prove_moving(parent, moves, chain, block, &executed);
+        }
+        States::One(alone) => alone,
+    };
     let (tree, then) = of_one_tree(parent, alone.as_ref());
     let Some(witnesses) = tree.witnesses() else {
         let tree = tree.kind().name;
@@ -216,7 +228,7 @@ pub struct AccessedBlock {
 /// name. The chunks of code are those that execution reads, under whatever tree.
 ///
 /// # Errors
-/// A block that does not hold on that state; a block amid the move of a state to another tree.
+/// A block that does not hold on that state.
 pub fn block_accesses(
     parent: &Historical<'_>,
     chain: Chain<'_>,
@@ -224,9 +236,12 @@ pub fn block_accesses(
     executor: Executor,
 ) -> Result<AccessedBlock, ReplayError> {
     let number = block.block.header.number;
-    let alone = alone(parent, number)?;
-    let (tree, then) = of_one_tree(parent, alone.as_ref());
-    let roots = tree.inner_roots().map(|roots| roots.at_version(then));
+    let states = states(parent, number)?;
+    let one = match &states {
+        States::One(alone) => Some(of_one_tree(parent, alone.as_ref())),
+        States::Two(_) => None,
+    };
+    let roots = one.and_then(|(tree, then)| Some(tree.inner_roots()?.at_version(then)));
     let executed = execute(parent, roots, chain, block, executor.recording_code())?;
     let code = |hash: B256| match executed.changes.codes.get(&hash) {
         Some(code) => Ok(code.clone()),
@@ -234,9 +249,12 @@ pub fn block_accesses(
     };
     let accesses = BlockAccesses::new(&executed.reads, &executed.code, &executed.changes, &code);
     let accesses = accesses.map_err(|error| failed(number)(error.into()))?;
-    let witness = match tree.witnesses() {
-        Some(_) => Some(prove(parent, tree, then, chain, block, &executed, false)?),
-        None => None,
+    let witness = match (one, &states) {
+        (Some((tree, then)), _) if tree.witnesses().is_some() => {
+            Some(prove(parent, tree, then, chain, block, &executed, false)?)
+        }
+        (None, States::Two(moves)) => Some(prove_moving(parent, *moves, chain, block, &executed)?),
+        _ => None,
     };
     Ok(AccessedBlock {
         accesses: BlockAccesses {
@@ -247,24 +265,24 @@ pub fn block_accesses(
     })
 }
 
-/// The tree that alone has a state that moves to another tree; `None` if the state does not move.
-///
-/// # Errors
-/// A block amid the move; the store's errors.
-fn alone<'a>(
-    parent: &'a Historical<'_>,
-    number: u64,
-) -> Result<Option<OfOneTree<'a>>, ReplayError> {
+/// The trees that have a state before a block and after it.
+enum States<'a> {
+    /// One tree; if the state moves to another one, the state as that tree reads it.
+    One(Option<OfOneTree<'a>>),
+    /// The block is amid the move to another tree.
+    Two(&'a dyn Moves),
+}
+
+/// Returns the trees that have a state before a block and after it.
+fn states<'a>(parent: &'a Historical<'_>, number: u64) -> Result<States<'a>, ReplayError> {
     let Some(moves) = parent.tree().moves() else {
-        return Ok(None);
+        return Ok(States::One(None));
     };
     let alone = moves.alone(parent).map_err(failed(number))?;
-    let amid = || ReplayError::Moves {
-        number,
-        source_tree: moves.source().kind().name,
-        target: moves.target().kind().name,
-    };
-    alone.map(Some).ok_or_else(amid)
+    Ok(match alone {
+        Some(alone) => States::One(Some(alone)),
+        None => States::Two(moves),
+    })
 }
 
 /// The tree of a state, and the state as that tree reads it.
@@ -338,6 +356,81 @@ fn prove(
     }
 }
 
+/// Proves what an executed block amid a move reads and changes.
+fn prove_moving(
+    parent: &Historical<'_>,
+    moves: &dyn Moves,
+    chain: Chain<'_>,
+    block: &RecoveredBlock,
+    executed: &Executed,
+) -> Result<MadeWitness, ReplayError> {
+    let number = block.block.header.number;
+    let root = B256::from(parent.meta().root);
+    let names = names(block, executed);
+    let proof = parent.prove_together(&names).map_err(failed(number))?;
+    let is_begun = moves.moved(parent).map_err(failed(number))?.is_some();
+    let proof: Box<dyn Proof> = match is_begun {
+        true => proof,
+        // The block is the first of the move: before it the source alone has the state.
+        false => Box::new(TwoTrees {
+            source: OneOfTwo {
+                tree: moves.source().kind().name.to_owned(),
+                root,
+                proof,
+            },
+            target: None,
+            names,
+            gone: Vec::new(),
+        }),
+    };
+    let execution = Execution {
+        chain_id: chain.genesis.spec.chain_id(),
+        tree: ProofWitness::tree(),
+        block_rlp: encoded(&block.block),
+        ancestor_headers_rlp: headers(parent, chain, executed)?,
+        config: None,
+        rules: None,
+    };
+    let of_block = (number, block.hash);
+    let codes = codes(parent, executed)?;
+    let witness = ProofWitness::new(of_block, root, &*proof, codes, execution);
+    let witness = witness.map_err(|error| ReplayError::Witness {
+        number,
+        why: error.to_string(),
+    })?;
+    Ok(MadeWitness {
+        hashed: witness.execution.ancestor_headers_rlp.len(),
+        witness: Box::new(witness),
+        chunks: BTreeSet::new(),
+    })
+}
+
+/// Returns the accounts and slots that a block reads and changes. If there are none, it is the
+/// account that the block pays: a proof has at least one name.
+fn names(block: &RecoveredBlock, executed: &Executed) -> Vec<AccountSlots> {
+    let mut names = executed.reads.accounts.clone();
+    for (address, change) in &executed.changes.accounts {
+        let slots = names.entry(*address).or_default();
+        slots.extend(change.slots.keys());
+    }
+    if names.is_empty() {
+        names.entry(block.block.header.beneficiary).or_default();
+    }
+    let names = names.into_iter().map(|(address, slots)| AccountSlots {
+        address,
+        slots: slots.into_iter().collect(),
+    });
+    names.collect()
+}
+
+/// Returns the codes that a block reads.
+fn codes(parent: &Historical<'_>, executed: &Executed) -> Result<Vec<Bytes>, ReplayError> {
+    let number = executed.parent.header.number.saturating_add(1);
+    let codes = executed.reads.codes.iter().map(|hash| parent.code(*hash));
+    let codes: Result<Vec<Bytes>, ReadError> = codes.collect();
+    codes.map_err(|error| failed(number)(error.into()))
+}
+
 /// RLP of the headers of ancestors that a block needs, the parent's first.
 fn headers(
     parent: &Historical<'_>,
@@ -366,9 +459,6 @@ fn with_nodes(
     state_nodes: Vec<Bytes>,
 ) -> Result<MptWitness, ReplayError> {
     let number = block.block.header.number;
-    let reads = &executed.reads;
-    let codes = reads.codes.iter().map(|hash| parent.code(*hash));
-    let codes: Result<Vec<Bytes>, ReadError> = codes.collect();
     let tree = (tree.kind().roots == RootPlace::Apart).then(|| NamedTree {
         name: tree.kind().name.to_owned(),
         hash: tree.hash().to_owned(),
@@ -384,7 +474,7 @@ fn with_nodes(
         block_rlp: encoded(&block.block),
         ancestor_headers_rlp: headers(parent, chain, executed)?,
         state_nodes,
-        codes: codes.map_err(|error| failed(number)(error.into()))?,
+        codes: codes(parent, executed)?,
         config: None,
         rules: None,
     };

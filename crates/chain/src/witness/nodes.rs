@@ -72,8 +72,8 @@ impl BlockWitness for MptWitness {
         })
     }
 
-    fn complete(&mut self) -> Result<B256, WitnessProblem> {
-        Ok(self.post_state_root)
+    fn complete(&mut self) -> Result<Option<B256>, WitnessProblem> {
+        Ok(Some(self.post_state_root))
     }
 
     fn executable(&self) -> Option<Cow<'_, MptWitness>> {

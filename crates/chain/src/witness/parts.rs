@@ -11,7 +11,8 @@ use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visit
 use serde_json::{Map, Value};
 
 use super::{
-    BlockWitness, ExecutionWitness, FoundWitness, MptWitness, TakeWitness, WitnessProblem,
+    BlockWitness, ExecutionWitness, FoundWitness, MptWitness, ProofWitness, TakeWitness,
+    WitnessProblem,
 };
 use crate::json::{self, JsonError, ListsApart, Names, UniqueWithin, ValueRoom, field_bytes};
 use crate::witness::lists::{ListOr, Listed, ReadList};
@@ -146,6 +147,10 @@ impl<'de> Visitor<'de> for Parts<'_> {
                         }
                         Listed::Other(value) => value,
                     }
+                }
+                // The fields in it are those of a proof, whatever they are called.
+                None if name == STATE_PROOF => {
+                    fields.next_value_seed(UniqueWithin(self.room, ()))?
                 }
                 None => match self.diffs.read_field(&name, &mut fields)? {
                     Some(place) => place,
@@ -290,6 +295,19 @@ impl Fields {
         Ok(FoundWitness::alone(witness))
     }
 
+    /// One of a proof.
+    fn of_proof(self, _: &StateDiffs<'_>) -> Result<FoundWitness, WitnessProblem> {
+        let Self {
+            lists, mut other, ..
+        } = self;
+        for name in lists.names() {
+            other.insert(name.to_owned(), Value::Array(Vec::new()));
+        }
+        let mut witness: ProofWitness = json::from_value(Value::Object(other))?;
+        witness.codes = lists.codes.transpose()?.unwrap_or_default();
+        Ok(FoundWitness::alone(witness))
+    }
+
     /// One of nodes without its block.
     fn of_execution(self, _: &StateDiffs<'_>) -> Result<FoundWitness, WitnessProblem> {
         let Lists {
@@ -326,7 +344,7 @@ struct Form {
 }
 
 /// Exactly one form recognises a file.
-static FORMS: [Form; 3] = [
+static FORMS: [Form; 4] = [
     Form {
         name: "a block with its nodes (stateNodes)",
         marks: &["stateNodes", "blockRlp"],
@@ -336,6 +354,11 @@ static FORMS: [Form; 3] = [
         name: "nodes, codes and headers without a block (state, as nodes answer debug_executionWitness)",
         marks: &["state", "headers"],
         read: Fields::of_execution,
+    },
+    Form {
+        name: "a block amid the move to another tree, with a proof (stateProof)",
+        marks: &[STATE_PROOF],
+        read: Fields::of_proof,
     },
     Form {
         name: "a block with leaves of a Verkle tree (executionWitness), or these alone (stateDiff and verkleProof)",
@@ -353,6 +376,9 @@ static FORMS: [Form; 3] = [
         read: Fields::of_leaves,
     },
 ];
+
+/// The proof in the witness of a block amid a move.
+const STATE_PROOF: &str = "stateProof";
 
 fn boxed(
     witness: Result<VerkleWitness, VerkleWitnessProblem>,

@@ -223,7 +223,8 @@ pub(crate) struct VerifyWitness {
     /// Witness files of any tree, or blocks of the Verkle testnets with their witnesses. `-` reads standard input
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
-    /// The state root before the block, if a Verkle witness does not contain it
+    /// The state root before the block: if a Verkle witness does not contain it, or to compare the
+    /// root of a witness amid a move to another tree
     #[arg(long, value_name = "R", value_parser = parse_hash)]
     pub(crate) root: Option<B256>,
     /// The state root after the block, if a Verkle witness does not contain it

@@ -117,7 +117,7 @@ fn judge(args: &Args, file: &Path, genesis: Option<&Genesis>) -> Result<Verdict>
         transactions: output.receipts.len(),
         gas: output.gas_used,
         root_before: witness.pre_state_root,
-        state_root: witness.post_state_root,
+        state_root: has_root_after(&witness).then_some(witness.post_state_root),
         seconds,
         judged_by: described_rules(args, &judged, rules),
         assume_absent: args.assume_absent,
@@ -155,9 +155,9 @@ struct Judgement<'a> {
     unchecked: Vec<String>,
     transactions: usize,
     gas: u64,
-    /// The root before the block, and the one after it.
+    /// The root before the block, and the one after it, if it follows from the witness.
     root_before: B256,
-    state_root: B256,
+    state_root: Option<B256>,
     seconds: f64,
     /// Whose rules the block was judged by.
     judged_by: String,
@@ -178,16 +178,18 @@ impl Judgement<'_> {
             true => "; accounts that the witness does not show were taken as absent",
             false => "",
         };
+        let roots = match self.state_root {
+            Some(root) => format!("state root {root} (before it {})", self.root_before),
+            None => format!("state root before it {}", self.root_before),
+        };
         output::line(&format!(
-            "{}: {} block {} {verdict}: {} transactions, {} gas, state root {} (before it {}), {:.1} ms; judged by {}{assumed}; \
+            "{}: {} block {} {verdict}: {} transactions, {} gas, {roots}, {:.1} ms; judged by {}{assumed}; \
              not checked: its seal, and whether it is in the canonical chain",
             self.file.display(),
             self.chain,
             self.block,
             self.transactions,
             self.gas,
-            self.state_root,
-            self.root_before,
             self.seconds * 1e3,
             self.judged_by,
         ))
@@ -218,6 +220,13 @@ fn asked(args: &Args, witness: &MptWitness) -> Result<ChainRules> {
     Ok(asked)
 }
 
+/// Whether the root after a block follows from its witness.
+fn has_root_after(witness: &MptWitness) -> bool {
+    // The replay has found that there is such a state.
+    let state = witness.partial_state().ok().flatten();
+    state.is_none_or(|state| state.has_roots())
+}
+
 /// Why a verdict is partial, if it is.
 fn unchecked(witness: &MptWitness, judged: &JudgedBy, output: &BlockOutput) -> Vec<String> {
     let mut reasons = Vec::new();
@@ -232,6 +241,11 @@ fn unchecked(witness: &MptWitness, judged: &JudgedBy, output: &BlockOutput) -> V
         reasons.push(format!(
             "its ommers were not fully checked: this takes the headers of 7 ancestors without ommers of their own, and the witness has {given}"
         ));
+    }
+    if !has_root_after(witness) {
+        reasons.push(
+            "it is amid the move of a state to another tree: the root after it does not follow from the witness, because what the block moves is not in it".to_owned(),
+        );
     }
     // The replay has found that there is such a state.
     let state = witness.partial_state().ok().flatten();

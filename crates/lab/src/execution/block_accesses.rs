@@ -45,7 +45,7 @@ pub fn block_with_accesses(
     if let Some(mut made) = witness {
         size = Some(made.size());
         let found = made.witness.complete();
-        root = Some(found.map_err(|error| wrong_witness(number)(error.to_string()))?);
+        root = found.map_err(|error| wrong_witness(number)(error.to_string()))?;
     }
     let options = Options {
         verify: Verify::Every,

@@ -22,7 +22,7 @@ impl Moving {
         };
         Ok(Box::new(TwoTrees {
             source: one(self.source(), moved.source_root, source),
-            target: one(self.target(), moved.target_root, target),
+            target: Some(one(self.target(), moved.target_root, target)),
             names: accounts.to_vec(),
             gone: gone::read(flat)?,
         }))

@@ -1,7 +1,7 @@
 //! The form of the proofs.
 
-use std::fmt;
 use std::io::Write;
+use std::{fmt, iter};
 
 use alloy_primitives::{B256, U256};
 use arbor_accounts::AccountSlots;
@@ -11,21 +11,13 @@ use serde_json::Value;
 
 use super::gone::{self, Gone, Log};
 use super::places::{Place, PlacesOfAccount, TwoPlaces};
-use crate::kinds::{VerifyKind, standard};
+use crate::kinds::standard;
 use crate::proof::{Claims, Malformed, Proof, ProofForm, ProvenAccount, Verdict, write_with_form};
 
-/// A state on its way, as whoever checks its proofs knows it.
-pub static VERIFY: VerifyKind = VerifyKind {
-    tree: "two-trees",
-    forms: &FORMS,
-    twin: None,
-    account_of: None,
-    partial_state: None,
-    compact: None,
-    leaves: None,
-};
+/// The name by which files call a state on its way, in place of a tree's.
+pub(super) const TREE: &str = "two-trees";
 
-static FORMS: [ProofForm; 1] = [ProofForm::named::<TwoTrees>("two-trees/1")];
+pub(super) static FORMS: [ProofForm; 1] = [ProofForm::named::<TwoTrees>("two-trees/1")];
 
 /// A proof of names of a state on its way.
 #[derive(Debug, Serialize, Deserialize)]
@@ -33,8 +25,10 @@ static FORMS: [ProofForm; 1] = [ProofForm::named::<TwoTrees>("two-trees/1")];
 pub struct TwoTrees {
     /// The tree that the state comes from.
     pub source: OneOfTwo,
-    /// The tree that it goes to.
-    pub target: OneOfTwo,
+    /// The tree that it goes to; `None` before the first block of the move. The root is then that
+    /// of the source.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<OneOfTwo>,
     /// The names.
     pub names: Vec<AccountSlots>,
     /// The log of what is gone: the entries of each block that has any, in the blocks' order.
@@ -85,7 +79,7 @@ impl Serialize for OneOfTwo {
 impl<'de> Deserialize<'de> for OneOfTwo {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let Written { tree, root, proof } = Written::deserialize(from)?;
-        let kinds = standard().only(&tree).filter(|_| tree != VERIFY.tree);
+        let kinds = standard().only(&tree).filter(|_| tree != TREE);
         let kinds = kinds.ok_or_else(|| {
             let name: String = tree.chars().take(80).collect();
             D::Error::custom(format!("\"{name}\" is no tree that such a state has"))
@@ -143,50 +137,73 @@ impl Proof for TwoTrees {
     }
 
     fn verify(&self, root: B256) -> Result<Verdict, Malformed> {
+        let mut verdict = self.verify_as_told(root)?;
+        if let Verdict::True(claims) = &mut verdict {
+            for of in iter::once(&self.source).chain(&self.target) {
+                // Its roots do not show how accounts lie in it.
+                let kind = standard().find(&of.tree);
+                if let Some(twin) = kind.and_then(|kind| kind.twin) {
+                    let doubt = format!("that the tree is {} and not {twin}", of.tree);
+                    claims.doubtful.push(doubt);
+                }
+            }
+        }
+        Ok(verdict)
+    }
+
+    fn write_json(&self, out: &mut dyn Write, pretty: bool) -> serde_json::Result<()> {
+        write_with_form(self.form(), self, out, pretty)
+    }
+}
+
+impl TwoTrees {
+    /// Verifies the proof like [`verify`](Proof::verify), but believes it of which trees it is.
+    pub(super) fn verify_as_told(&self, root: B256) -> Result<Verdict, Malformed> {
         let log = match Log::new(&self.gone) {
             Ok(log) => log,
             Err(why) => return Ok(Verdict::False(format!("the log of what is gone: {why}"))),
         };
-        let of_all = gone::root(self.source.root, self.target.root, log.hash());
-        if of_all != root {
+        let own = match &self.target {
+            Some(target) => gone::root(self.source.root, target.root, log.hash()),
+            None if self.gone.is_empty() => self.source.root,
+            None => {
+                let why = "it has a log of what is gone, and no tree that the state moves to";
+                return Ok(Verdict::False(why.into()));
+            }
+        };
+        if own != root {
             return Ok(Verdict::False(format!(
-                "the roots of its two trees and its log of what is gone make {of_all}, not {root}"
+                "the roots of its trees and its log of what is gone make {own}, not {root}"
             )));
         }
         if self.names.is_empty() {
             return Ok(Verdict::False("it names no account".into()));
         }
         let (source, mut doubtful) = self.source.shows(&self.names)?;
-        let (target, of_target) = self.target.shows(&self.names)?;
-        doubtful.extend(of_target);
-        for tree in [&self.source.tree, &self.target.tree] {
-            // Its roots do not show how accounts lie in it.
-            if let Some(twin) = standard().find(tree).and_then(|kind| kind.twin) {
-                doubtful.push(format!("that the tree is {tree} and not {twin}"));
-            }
-        }
-        let (source, target) = match (source, target) {
+        let target = self.target.as_ref().map(|of| of.shows(&self.names));
+        let (target, of_target) = target.transpose()?.unzip();
+        doubtful.extend(of_target.into_iter().flatten());
+        let (source, target) = match (source, target.transpose()) {
             (Ok(source), Ok(target)) => (source, target),
             (Err(why), _) | (_, Err(why)) => return Ok(Verdict::False(why)),
         };
-        let pairs = self.names.iter().zip(source.iter().zip(&target));
+        let pairs = self.names.iter().zip(source).enumerate();
         let (accounts, places) = pairs
-            .map(|(of, (source, target))| shown(&log, of, source, target))
+            .map(|(number, (of, source))| {
+                let target = target.as_ref().map(|target| &target[number]);
+                shown(&log, of, &source, target)
+            })
             .unzip();
         Ok(Verdict::True(Claims {
             accounts,
             doubtful,
             places: Some(TwoPlaces {
                 source: self.source.tree.clone(),
-                target: self.target.tree.clone(),
+                target: self.target.as_ref().map(|of| of.tree.clone()),
                 accounts: places,
             }),
             ..Claims::default()
         }))
-    }
-
-    fn write_json(&self, out: &mut dyn Write, pretty: bool) -> serde_json::Result<()> {
-        write_with_form(self.form(), self, out, pretty)
     }
 }
 
@@ -196,17 +213,17 @@ fn shown(
     log: &Log,
     of: &AccountSlots,
     source: &ProvenAccount,
-    target: &ProvenAccount,
+    target: Option<&ProvenAccount>,
 ) -> (ProvenAccount, PlacesOfAccount) {
     let address = of.address;
-    let (account, place) = match (target.account, source.account) {
+    let (account, place) = match (target.and_then(|of| of.account), source.account) {
         (Some(account), _) => (Some(account), Place::Target),
         (None, Some(account)) if !log.has_account(address) => (Some(account), Place::Source),
         (None, _) => (None, Place::Neither),
     };
     let slots = of.slots.iter().map(|slot| {
         let value = |of: &ProvenAccount| of.slot(*slot).unwrap_or_default();
-        let (before, now) = (value(source), value(target));
+        let (before, now) = (value(source), target.map(value).unwrap_or_default());
         let (value, place) = match (now.is_zero(), before.is_zero()) {
             (false, _) => (now, Place::Target),
             (true, false) if !log.has_slot(address, *slot) => (before, Place::Source),

@@ -17,11 +17,17 @@
 //! A proof has one proof of each tree for the same names, and the log. Whoever checks it computes
 //! the hash of the log and the root, and applies the rule, so that nothing depends on who made the
 //! proof.
+//!
+//! Before the first block of the move there is no target yet. A proof then has one proof of the
+//! source, and its root. Only the witness of that block has such a proof.
 
 mod forms;
 mod gone;
+mod kind;
 mod places;
+mod state;
 
-pub use forms::{OneOfTwo, TwoTrees, VERIFY};
+pub use forms::{OneOfTwo, TwoTrees};
 pub use gone::{Gone, Log, WrongLog, chained, decode, encode, root};
+pub use kind::VERIFY;
 pub use places::{Place, PlacesOfAccount, TwoPlaces};

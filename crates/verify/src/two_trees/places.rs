@@ -5,8 +5,8 @@
 pub struct TwoPlaces {
     /// The tree that the state comes from.
     pub source: String,
-    /// The tree that it goes to.
-    pub target: String,
+    /// The tree that it goes to; `None` before the first block of the move.
+    pub target: Option<String>,
     /// The places, in the order of the accounts that the proof shows.
     pub accounts: Vec<PlacesOfAccount>,
 }
@@ -36,7 +36,7 @@ impl TwoPlaces {
     pub fn tree(&self, place: Place) -> Option<&str> {
         match place {
             Place::Source => Some(&self.source),
-            Place::Target => Some(&self.target),
+            Place::Target => self.target.as_deref(),
             Place::Neither => None,
         }
     }

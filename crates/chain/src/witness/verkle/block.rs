@@ -188,9 +188,9 @@ impl BlockWitness for VerkleWitness {
         }
     }
 
-    fn complete(&mut self) -> Result<B256, WitnessProblem> {
+    fn complete(&mut self) -> Result<Option<B256>, WitnessProblem> {
         let (root_after, _) = self.holds()?;
         self.root_after = Some(root_after);
-        Ok(root_after)
+        Ok(Some(root_after))
     }
 }
