@@ -14,9 +14,9 @@ use arbor_chain::genesis::{Genesis, WitnessGas};
 use arbor_chain::prepare::{RecoveredBlock, SignatureRules, prepare};
 use arbor_chain::replay::{Chain, Replay};
 use arbor_chain::source::open_sources;
-use arbor_chain::witness::make_witness;
 use arbor_chain::witness::stateless::replay_witness;
 use arbor_chain::witness::verkle::VerkleWitness;
+use arbor_chain::witness::{block_accesses, make_witness};
 use arbor_generator::{GeneratorSettings, Preset, generate};
 use arbor_state::{Historical, Network, Settings, State, StateView};
 use arbor_store::MemoryStore;
@@ -125,7 +125,7 @@ fn witnesses_have_exactly_the_chunks_that_are_paid_for() {
     );
     let mut replay = Replay::new(state.unwrap(), &genesis, 100_000).unwrap();
     let mut recent = RecentBlocks::default();
-    let (mut blocks, mut chunks) = (0, 0);
+    let (mut blocks, mut chunks, mut kinds) = (0, 0, [0; 3]);
     while let Some(raw) = source.next_raw().unwrap() {
         let block = prepare(raw, SignatureRules::new(&genesis.spec)).unwrap();
         if recent.latest().is_some() {
@@ -143,6 +143,17 @@ fn witnesses_have_exactly_the_chunks_that_are_paid_for() {
                     let of_account = all.get(&leaf.0.address)?;
                     of_account.get(chunk_of(leaf)? as usize).copied()
                 }));
+                let touched = block_accesses(&then, Chain::of(&paying), &paid, Executor::new());
+                let of_kinds = touched.unwrap().accesses.paid.unwrap();
+                let of_code = accessed.iter().filter(|leaf| chunk_of(leaf).is_some());
+                assert_eq!(of_kinds.code, of_code.count() as u64);
+                let all_kinds = of_kinds.header + of_kinds.code + of_kinds.storage;
+                assert_eq!(all_kinds, accessed.len() as u64);
+                kinds = [
+                    kinds[0] + of_kinds.header,
+                    kinds[1] + of_kinds.code,
+                    kinds[2] + of_kinds.storage,
+                ];
                 let executor = Executor::new();
                 let made = make_witness(&then, Chain::of(&paying), &paid, executor, false);
                 let mut made = made.unwrap();
@@ -187,4 +198,5 @@ fn witnesses_have_exactly_the_chunks_that_are_paid_for() {
         blocks > 5 && chunks > 50,
         "{chunks} chunks of {blocks} blocks"
     );
+    assert!(kinds.iter().all(|paid| *paid > 20), "{kinds:?}");
 }

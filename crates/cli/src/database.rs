@@ -49,6 +49,8 @@ pub(crate) struct StoredVersions {
     /// The oldest block whose state can be read.
     pub(crate) oldest: u64,
     pub(crate) old_nodes: Option<StoredNodes>,
+    /// Whether nodes of older versions are still there though they are not kept any more.
+    pub(crate) dropped_nodes: bool,
     /// The move to another tree, if there is one.
     pub(crate) moving: Option<StoredMove>,
 }
@@ -77,6 +79,7 @@ pub(crate) fn stored_versions(dir: &Path) -> Result<StoredVersions> {
         head: head(state)?.clone(),
         oldest: oldest_block(state)?,
         old_nodes,
+        dropped_nodes: view.has_dropped_nodes()?,
         moving: StoredMove::of(state)?,
     })
 }

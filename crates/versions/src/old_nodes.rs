@@ -27,8 +27,9 @@ use crate::undo::{Cursor, found_cursor};
 use crate::version::Version;
 use crate::view::{Entry, View};
 
-/// Versions whose records tell how large those of all are.
-const SIZED: u64 = 64;
+/// Runs of versions whose records tell how large those of all are, and the versions of a run: where several versions have one set of nodes, one of them has all of its bytes.
+const SIZED_RUNS: u64 = 16;
+const SIZED_RUN: u64 = 16;
 
 /// What is found of a node on the way from a record to the head.
 #[derive(Default)]
@@ -79,22 +80,44 @@ impl<'a> View<'a> {
             return Ok(None);
         };
         let versions = head.version.0 - since.0;
+        let runs = versions.div_ceil(SIZED_RUN).min(SIZED_RUNS);
         let (mut sized, mut bytes) = (0, 0);
-        while sized < versions.min(SIZED) {
-            let version = since.0 + 1 + sized * versions / versions.min(SIZED);
-            let mut chunk = 0;
-            loop {
-                let key = layout::undo_key(version, chunk);
-                let found = self.base.get(layout::OLD_NODES, &key);
-                match found.map_err(VersionsError::store("reading old nodes"))? {
-                    Some(found) => bytes += (key.len() + found.len()) as u64,
-                    None => break,
-                }
-                chunk += 1;
+        for run in 0..runs {
+            let first = run * versions / runs;
+            let next = (run + 1) * versions / runs;
+            for version in first..next.min(first + SIZED_RUN) {
+                bytes += self.stored_old_nodes(since.0 + 1 + version)?;
+                sized += 1;
             }
-            sized += 1;
         }
         Ok(Some(bytes * versions / sized.max(1)))
+    }
+
+    /// The bytes of one version's record of old nodes.
+    fn stored_old_nodes(self, version: u64) -> Result<u64, VersionsError> {
+        let mut bytes = 0;
+        for chunk in 0.. {
+            let key = layout::undo_key(version, chunk);
+            let found = self.base.get(layout::OLD_NODES, &key);
+            match found.map_err(VersionsError::store("reading old nodes"))? {
+                Some(found) => bytes += (key.len() + found.len()) as u64,
+                None => break,
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// Whether there are records of old nodes that are not kept any more: the process that dropped them was killed. Opening the database to write removes them.
+    ///
+    /// # Errors
+    /// The store's errors.
+    pub fn has_dropped_nodes(self) -> Result<bool, VersionsError> {
+        if self.unflushed.nodes.is_some() {
+            return Ok(false);
+        }
+        let scan = self.base.scan(layout::OLD_NODES, &[], &[]);
+        let mut scan = scan.map_err(VersionsError::store("looking for old nodes"))?;
+        Ok(scan.next().is_some())
     }
 
     /// The first version, not below this one, of which the nodes can be read; `None` if old nodes are not kept from there on.

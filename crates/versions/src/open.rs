@@ -155,9 +155,13 @@ impl Versions {
                 .write(&[write], true)
                 .map_err(VersionsError::store("adding tables to the database"))?;
         }
-        Ok(Self::assemble(
-            store, lock, files, unflushed, stored, options,
-        ))
+        let kept = unflushed.nodes.is_some();
+        let mut versions = Self::assemble(store, lock, files, unflushed, stored, options);
+        if !kept {
+            // What is asked for holds from here on, also if no version follows.
+            versions.index_nodes()?;
+        }
+        Ok(versions)
     }
 
     /// Makes all durable, and opens the database as something else: with a move to another tree, as the tree that it has moved to, or without a move. Tables that it then

@@ -589,3 +589,59 @@ fn a_state_loaded_in_parts_is_marked_once() {
         assert_eq!(found.expect("reads"), Some(value(key)));
     }
 }
+
+fn keeping() -> Options {
+    Options {
+        keep_nodes: true,
+        ..quiet()
+    }
+}
+
+/// `replay --history-proofs` without a new block did not remember what was asked for.
+#[test]
+fn nodes_are_kept_from_an_opening_on_that_asks_for_it() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let store = FaultyStore::new(Arc::new(MemoryStore::default()));
+    let mut versions = create(&store, dir.path());
+    (0..3).for_each(|number| apply(&mut versions, number));
+    versions.flush().expect("flushes");
+    drop(versions);
+    let lock = DirLock::acquire(dir.path()).expect("free");
+    let asked = Versions::open(store.clone(), Some(lock), &identity(), &tables(), keeping());
+    let asked = asked.expect("opens");
+    assert_eq!(asked.keeps_nodes_since(), Some(Version(2)));
+    drop(asked);
+    store.reopen();
+    let versions = open(&store, dir.path()).expect("opens");
+    assert_eq!(versions.keeps_nodes_since(), Some(Version(2)));
+}
+
+/// After a killed `history-proofs --drop`, `status` was silent about what is left on the disk.
+#[test]
+fn nodes_that_a_kill_left_are_seen_and_go() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let store = FaultyStore::new(Arc::new(MemoryStore::default()));
+    let lock = DirLock::acquire(dir.path()).expect("free");
+    let made = Versions::create(store.clone(), Some(lock), &identity(), &tables(), keeping());
+    let mut versions = made.expect("created");
+    for number in 0..4 {
+        let mut changes = arbor_versions::Changes::default();
+        changes.put_node(support::NODES, b"k", Some(&[number as u8; 8]));
+        versions.apply(meta(number), changes).expect("applies");
+    }
+    versions.flush().expect("flushes");
+    let has_dropped = |versions: &Versions| versions.view().has_dropped_nodes();
+    assert!(!has_dropped(&versions).expect("reads"));
+    // The mark goes, and what it stands for does not.
+    store.fail_after(1, Failure::Refused);
+    versions.forget_nodes().expect_err("refused");
+    store.heal();
+    drop(versions);
+    let reader = Snapshot::open(store.clone(), None, &identity(), &tables());
+    let reader = reader.expect("opens");
+    assert_eq!(reader.view().keeps_nodes_since(), None);
+    assert!(reader.view().has_dropped_nodes().expect("reads"));
+    drop(reader);
+    let versions = open(&store, dir.path()).expect("opens");
+    assert!(!has_dropped(&versions).expect("reads"));
+}

@@ -213,8 +213,7 @@ Examples:
   arbor backup --db db --to backups/db-1
   arbor backup --db db --to copy && arbor replay --db copy chain";
 pub(super) const HISTORY_PROOFS: &str = "\
-Without them the first proof of an older state goes through all that changed since. With them it costs what a proof of the latest state
-costs, and the database grows. States that are committed later are kept, too. If it is stopped or killed, the same command goes on.
+Without them the first proof of an older state goes through all that changed since. With them it costs what a proof of the latest state costs, and the database grows. States that are committed later are kept, too. If it is stopped or killed, the same command goes on. Space that --drop frees comes back when the store merges its files: `arbor compact` merges them.
 
 Examples:
   arbor history-proofs --db db

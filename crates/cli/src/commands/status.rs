@@ -112,6 +112,7 @@ pub(crate) fn run(args: &Status) -> Result<()> {
         Err(error) => (None, Err(error)),
     };
     // Beside a writer, and after a kill, the store may be a flush ahead of HEAD, which stands where the store does not open.
+    let dropped_nodes = stored.as_ref().is_some_and(|stored| stored.dropped_nodes);
     let (head, oldest, old_nodes, moving) = match (stored, file.head) {
         (Some(stored), _) => {
             let StoredVersions {
@@ -119,6 +120,7 @@ pub(crate) fn run(args: &Status) -> Result<()> {
                 oldest,
                 old_nodes,
                 moving,
+                ..
             } = stored;
             (head, Some(oldest), old_nodes, moving)
         }
@@ -218,6 +220,9 @@ pub(crate) fn run(args: &Status) -> Result<()> {
             blocks([kept.oldest, kept.newest]),
             bytes::show(kept.bytes)
         ))?;
+    }
+    if dropped_nodes {
+        output::line("old nodes   not all dropped: `arbor history-proofs --drop` goes on")?;
     }
     if let Some(moving) = moving {
         moving.tell()?;
