@@ -195,7 +195,7 @@ pub(super) const BENCH_ABLATION: &str = "\
 
 Examples:
   arbor bench ablation chain --tree verkle --out ablation
-  arbor bench ablation chain --tree mpt --out ablation --repeat 5 --to 1000 --json";
+  arbor bench ablation chain --tree mpt --out ablation --repeat 5 --to 1000";
 pub(super) const BENCH_ENGINE: &str = "\
 Example:
   arbor bench engine chain --to 1000 --rounds 5";
