@@ -104,7 +104,7 @@ impl BlockAccesses {
     /// Collects the accesses of an executed block. `code` returns the code with a hash.
     ///
     /// # Errors
-    /// Those of `code`.
+    /// The errors that `code` returns.
     pub(super) fn new(
         reads: &Reads,
         chunks: &CodeReads,

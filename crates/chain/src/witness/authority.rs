@@ -84,7 +84,7 @@ impl MptWitness {
     /// The specification of [`judged_by`](Self::judged_by) without a genesis.
     ///
     /// # Errors
-    /// Those of `judged_by`.
+    /// The errors of `judged_by`.
     pub fn spec(&self) -> Result<ChainSpec, WitnessProblem> {
         Ok(self.judged_by(None)?.spec)
     }
