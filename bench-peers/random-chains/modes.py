@@ -130,13 +130,17 @@ class Modes:
             self.prove_some("moves", height, (source, target))
         self.verify("moves")
         compare(self.dump("moves"), self.expected_dump(), roots=False)
+        moving = self.status("moves")["moving"]
+        amid = range(at, (moving["lastBlock"] or self.length) + 1)
+        for height in self.random.sample(amid, min(3, len(amid))):
+            self.execute_witness("moves", height)
         self.run("prune", *self.database("moves"), "--retain", "none")
         self.verify("moves")
         compare(self.dump("moves"), self.expected_dump(), roots=False)
         if self.status("moves")["tree"] == target and target in FUNCTIONS:
             converted = str(self.databases / "converted")
             self.run("convert", "--from", str(self.databases / "plain"), "--to", converted, "--tree", target)
-            found, expected = (self.status(name)["root"] for name in ("moves", "converted"))
+            found, expected = (self.status(name)["stateRoot"] for name in ("moves", "converted"))
             if found != expected:
                 raise Difference(f"root {found}, a conversion has {expected}")
 
@@ -281,6 +285,12 @@ class Modes:
         if not any(done.returncode in (0, PARTIAL) for done in said):
             raise Difference(f"block {height}: {' / '.join(done.stderr.strip()[-300:] for done in said)}")
         return file.read_bytes()
+
+    def execute_witness(self, name, height):
+        """Makes the witness of a block, and executes the block over it."""
+        file = str(self.databases / f"{name}-{height}.json")
+        self.run("witness", *self.database(name), "--block", str(height), "--out", file, self.chain)
+        self.run("replay", "--genesis", self.genesis, "--witness", file, allowed=(0, PARTIAL))
 
     def roots(self, name):
         lines = self.run("status", *self.database(name)).splitlines()
