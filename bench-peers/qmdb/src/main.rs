@@ -81,7 +81,9 @@ async fn commit(tree: Tree, slots: impl Iterator<Item = u64>, first: u64) -> Res
 
 fn written() -> Result<u64> {
     let io = std::fs::read_to_string("/proc/self/io")?;
-    let line = io.lines().find_map(|line| line.strip_prefix("write_bytes: "));
+    let line = io
+        .lines()
+        .find_map(|line| line.strip_prefix("write_bytes: "));
     Ok(line.context("no write_bytes")?.parse()?)
 }
 
@@ -127,7 +129,7 @@ async fn open(context: &Context, load: &Load) -> Result<Tree> {
     Ok(Tree::init(context.child("tree"), config, None).await?)
 }
 
-/// What a part of the load took.
+/// Returns time, rate and written bytes of a part of the load that began at `start`.
 fn took(start: Instant, before: u64, leaves: u64) -> Result<Value> {
     let wall = start.elapsed().as_secs_f64();
     Ok(json!({
@@ -161,9 +163,15 @@ async fn run(context: Context, load: &Load, folder: &Path) -> Result<Value> {
     let updates = took(start, before, load.update_blocks * load.writes)?;
     if let Some((slot, number)) = last {
         let found = tree.get(&key(slot)).await?;
-        ensure!(found == Some(value(number)), "slot {slot} does not hold {number}");
+        ensure!(
+            found == Some(value(number)),
+            "slot {slot} does not hold {number}"
+        );
     }
-    ensure!(tree.get(&key(known)).await?.is_none(), "a key that was never written is there");
+    ensure!(
+        tree.get(&key(known)).await?.is_none(),
+        "a key that was never written is there"
+    );
     let root = tree.root().to_string();
     drop(tree);
     Ok(json!({

@@ -18,7 +18,7 @@ pub trait StateView {
     /// Returns accounts, in the order of their addresses: a database reads many at a time, where each question would wait for the disk, or at least for memory.
     ///
     /// # Errors
-    /// Those of [`account`](Self::account).
+    /// The errors of [`account`](Self::account).
     fn accounts(&self, addresses: &[Address]) -> Result<Vec<Option<Account>>, ReadError> {
         let accounts = addresses.iter().map(|address| self.account(*address));
         accounts.collect()
@@ -35,7 +35,7 @@ pub trait StateView {
     /// that cannot tell says no.
     ///
     /// # Errors
-    /// Those of [`account`](Self::account).
+    /// The errors of [`account`](Self::account).
     fn has_storage(&self, _address: Address) -> Result<bool, ReadError> {
         Ok(false)
     }

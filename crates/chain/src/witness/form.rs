@@ -22,7 +22,7 @@ pub trait BlockWitness: Any + fmt::Debug {
     /// Writes the JSON form.
     ///
     /// # Errors
-    /// Those of the serializer.
+    /// The errors of the serializer.
     fn to_json(&self) -> serde_json::Result<Vec<u8>>;
 
     /// Writes the binary form; `None` if there is none.

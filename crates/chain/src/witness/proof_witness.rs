@@ -4,7 +4,7 @@
 //! `two-trees/1`, against the root of the version before the block. Before the first block of the
 //! move that is the root of the source, and the proof is one of the source alone.
 //!
-//! Whoever has the witness can verify the proof, execute the block over what it shows, and check
+//! A checker verifies the proof, executes the block over the accounts and slots in it, and checks
 //! all fields of the header except the state root, which no tree of the state has. The root after
 //! the block is not checked: the witness does not have what the block moves, and no proof of names
 //! shows that a list of the next accounts and slots is complete.
@@ -59,7 +59,7 @@ impl ProofWitness {
     /// Makes one of a proof.
     ///
     /// # Errors
-    /// Those of the serializer.
+    /// The errors of the serializer.
     pub(super) fn new(
         (number, hash): (u64, B256),
         parent_state_root: B256,

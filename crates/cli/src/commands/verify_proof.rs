@@ -55,7 +55,7 @@ pub(crate) fn run(args: &VerifyProof) -> Result<()> {
             if blocks.iter().any(|field| value.get(field).is_some()) {
                 bail!("{file} is a whole block: arbor verify-witness checks it");
             }
-            // What it says of its tree is looked at below.
+            // The name of its tree is compared with --tree below.
             kinds.read_as_told(value).map_err(not_read)?
         }
     };
@@ -306,8 +306,8 @@ fn print_leaves(root: B256, claims: &Claims) -> Result<()> {
     })
 }
 
-/// What a proof shows of the accounts that are asked for, or of all that it names. None if it is not known how accounts lie in its tree: then its
-/// keys are all that it shows.
+/// Returns the proven accounts: those asked for, or else all that the proof names. The list is empty if the proof's tree is not known, so that only
+/// keys are proven.
 fn asked(args: &VerifyProof, proof: &dyn Proof, claims: &Claims) -> Result<Vec<ProvenAccount>> {
     let (file, form) = (args.file.display(), proof.form().name);
     let names = proof.names();
