@@ -469,7 +469,7 @@ ALL = [
     Comparison(
         "trees",
         "Verkle next to Merkle-Patricia, both by arbor",
-        "Each run ends at the same block, and `arbor verify` accepts its database.",
+        "Each run ends at the same block, those of a tree with the same roots, and `arbor verify` accepts the database of its first.",
         [],
         [*COMPARE, "--repeat", "2"],
         [*COMPARE, "--repeat", "1"],

@@ -597,6 +597,25 @@ fn a_large_state_is_loaded_once() {
         folder.run(&[&begin[..], &rest, &once].concat())
     };
     let first = compare("read", "r").ok().stderr();
+    let ran = |out: &str, run: &str| {
+        let run = fs::read(folder.path(&format!("{out}/runs/{run}.json"))).expect("a run");
+        let run: Value = serde_json::from_slice(&run).expect("JSON");
+        let commands = run["commands"].as_array().expect("commands").clone();
+        let commands = commands
+            .into_iter()
+            .map(|line| line.as_str().unwrap_or_default().to_owned());
+        commands.collect::<Vec<_>>()
+    };
+    assert!(ran("r", "mpt-1")[1].starts_with("arbor verify --db "));
+    // The whole database is checked after the first run of a side, or after none.
+    let warm = "compare --trees mpt --state state --workload read --no-survey --repeat 2 --threads 1 --out";
+    let warm: Vec<&str> = warm.split(' ').collect();
+    folder.run(&[&warm[..], &["v"]].concat()).ok();
+    assert_eq!(["mpt-1", "mpt-2"].map(|run| ran("v", run).len()), [2, 1]);
+    folder
+        .run(&[&warm[..], &["n", "--no-verify"]].concat())
+        .ok();
+    assert_eq!(["mpt-1", "mpt-2"].map(|run| ran("n", run).len()), [1, 1]);
     assert_eq!(first.matches("loading the state").count(), 3, "{first}");
     let second = compare("write", "w").ok().stderr();
     assert!(!second.contains("loading the state"), "{second}");

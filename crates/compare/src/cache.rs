@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Cache {
-    /// Whatever earlier runs left there: the chain's files, as a rule.
+    /// The start database, and whatever earlier runs left there: the chain's files, as a rule.
     Warm,
     /// Nothing of the chain's files and of the start database.
     Cold,
@@ -44,6 +44,19 @@ pub(crate) fn forget(paths: &[&Path]) -> io::Result<u64> {
     Ok(files)
 }
 
+/// Reads every file of a folder, so that the cache has of it what it can hold; returns the bytes.
+pub(crate) fn read(folder: &Path) -> io::Result<u64> {
+    let mut bytes = 0;
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        bytes += match path.is_dir() {
+            true => read(&path)?,
+            false => io::copy(&mut fs::File::open(path)?, &mut io::sink())?,
+        };
+    }
+    Ok(bytes)
+}
+
 #[cfg(target_os = "linux")]
 fn forget_file(path: &Path) -> io::Result<()> {
     use rustix::fs::{Advice, fadvise};
@@ -73,6 +86,7 @@ mod tests {
         }
         fs::write(&single, "c").expect("written");
         assert_eq!(forget(&[&below, &single]).expect("forgotten"), 3);
+        assert_eq!(read(folder.path()).expect("read"), 3);
         assert!(forget(&[&folder.path().join("missing")]).is_err());
     }
 }

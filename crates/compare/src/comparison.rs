@@ -4,7 +4,7 @@ use std::path::Path;
 
 use arbor_metrics::Envelope;
 
-use crate::runner::{Ended, Runner};
+use crate::runner::{CopyDatabase, Ended, Runner};
 use crate::statistics::SPREAD_LIMIT;
 use crate::{CompareError, Folder, Plan, Results, Run, Summary, page, parquet_rows, rows};
 
@@ -16,6 +16,8 @@ pub struct Comparison<'a> {
     pub folder: &'a Folder,
     /// The program whose processes replay.
     pub program: &'a Path,
+    /// Copies the database that a side's runs begin with.
+    pub copy: &'a CopyDatabase<'a>,
     /// Whether somebody asked to stop. The run that is under way comes to its end.
     pub stopped: &'a dyn Fn() -> bool,
     /// Takes the number of runs that are done, and of all runs that the plan asks for.
@@ -130,6 +132,7 @@ impl Comparison<'_> {
             program: self.program,
             plan: self.plan,
             folder: self.folder,
+            copy: self.copy,
         };
         for side in &self.plan.trees {
             if progress.failed_sides.contains(&side.name) {

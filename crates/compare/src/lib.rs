@@ -44,6 +44,6 @@ pub use page::inspection_page;
 pub use plan::{Plan, Program, Side, SideError, SideWord};
 pub use results::{Chain, FigureRow, Results};
 pub use run::Run;
-pub use runner::{PARENT_VARIABLE, apart};
+pub use runner::{CopyDatabase, PARENT_VARIABLE, apart};
 pub use statistics::{Summary, median};
 pub use table::{terminal_heading, terminal_table};

@@ -213,11 +213,19 @@ pub struct Plan {
     pub throttle: Option<String>,
     /// Blocks whose witnesses are made; 0 for none.
     pub witnesses: u64,
+    /// Whether the database of each side's first run is checked as a whole.
+    #[serde(default = "yes")]
+    pub verify: bool,
     /// Whether each side's database is surveyed: tables, depths, proofs, updates.
     pub survey: bool,
     /// Blocks along the chain after which each side's database is inspected, the last block included. A survey
     /// inspects the database after the last block in any case.
     pub growth: u64,
+}
+
+/// What plans of before the field have done.
+const fn yes() -> bool {
+    true
 }
 
 impl Plan {

@@ -54,6 +54,7 @@ pub(crate) mod tests {
             to: None,
             throttle: None,
             witnesses: 0,
+            verify: true,
             survey: false,
             growth: 0,
         }

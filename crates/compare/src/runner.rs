@@ -6,7 +6,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use arbor_metrics::Envelope;
+use arbor_metrics::{Envelope, Machine};
 use serde_json::{Value, json};
 
 use crate::error::of_file;
@@ -22,11 +22,15 @@ pub(crate) enum Ended {
     Stopped,
 }
 
+/// Copies the folder of a database to another one, which is not there yet.
+pub type CopyDatabase<'a> = dyn Fn(&Path, &Path) -> std::io::Result<()> + 'a;
+
 /// Starts processes for runs.
 pub(crate) struct Runner<'a> {
     pub(crate) program: &'a Path,
     pub(crate) plan: &'a Plan,
     pub(crate) folder: &'a Folder,
+    pub(crate) copy: &'a CopyDatabase<'a>,
 }
 
 /// The environment variable that names the process which started a run. A run ends with that process.
@@ -62,7 +66,7 @@ impl Runner<'_> {
     ) -> Result<Ended, CompareError> {
         let work = self.folder.work();
         let db = work.join("db");
-        copy_start(side, &db)?;
+        self.copy_start(side, &db)?;
         let cache = self.prepare_cache(&db)?;
         let measured = self.replay_words(side, self.plan.to, self.measuring_words());
         if let Some(ended) = steps.step(&measured)? {
@@ -80,7 +84,11 @@ impl Runner<'_> {
         }
         let roots_file = work.join("roots");
         let roots = fs::read(&roots_file).map_err(of_file(&roots_file))?;
-        if let Some(ended) = steps.step(&self.verify_words())? {
+        // Later runs of a side must have the roots of its first.
+        if repetition == 1
+            && self.plan.verify
+            && let Some(ended) = steps.step(&self.verify_words())?
+        {
             return Ok(ended);
         }
         let (mut survey, mut inspection, mut growth) = (None, None, Vec::new());
@@ -125,10 +133,27 @@ impl Runner<'_> {
         Ok(Ended::Done(Box::new(run)))
     }
 
+    /// Copies the database that a side's runs begin with, if there is one.
+    fn copy_start(&self, side: &Side, db: &Path) -> Result<(), CompareError> {
+        match &side.start {
+            Some(start) => (self.copy)(Path::new(start), db).map_err(of_file(Path::new(start))),
+            None => Ok(()),
+        }
+    }
+
     /// Puts the operating system's cache into the state that the plan asks for, and describes it.
     fn prepare_cache(&self, db: &Path) -> Result<String, CompareError> {
         if self.plan.cache == Cache::Warm {
-            return Ok("warm: as the runs before left it".to_owned());
+            let read = match db.exists() {
+                true => cache::read(db).map_err(of_file(db))?,
+                false => 0,
+            };
+            return Ok(match read {
+                0 => "warm: as the runs before left it".to_owned(),
+                bytes => format!(
+                    "warm: the {bytes} bytes of the start database were read once, everything else is as the runs before left it"
+                ),
+            });
         }
         let mut paths: Vec<&Path> = self.plan.paths.iter().map(|path| &**path).collect();
         if db.exists() {
@@ -171,7 +196,7 @@ impl Runner<'_> {
         }
         let db = self.folder.work().join("db");
         fs::remove_dir_all(&db).map_err(of_file(&db))?;
-        copy_start(side, &db)?;
+        self.copy_start(side, &db)?;
         for block in stages {
             if let Some(ended) = steps.step(&self.replay_words(side, Some(block), Vec::new()))? {
                 return Ok(Some(ended));
@@ -239,15 +264,11 @@ impl Runner<'_> {
 
     fn verify_words(&self) -> Vec<OsString> {
         let db = self.folder.work().join("db");
-        let threads = self.plan.threads.to_string();
-        [
-            "verify".into(),
-            "--db".into(),
-            db.into(),
-            "--threads".into(),
-            threads.into(),
-        ]
-        .to_vec()
+        let (threads, memory) = (self.plan.threads.to_string(), verify_memory().to_string());
+        let words = ["--threads", &threads, "--memory", &memory].map(OsString::from);
+        let mut verify: Vec<OsString> = vec!["verify".into(), "--db".into(), db.into()];
+        verify.extend(words);
+        verify
     }
 
     fn survey_words(&self) -> Vec<OsString> {
@@ -412,26 +433,12 @@ fn stages(first: u64, blocks: u64, parts: u64) -> Vec<u64> {
     ends.into_iter().map(|blocks| first + blocks - 1).collect()
 }
 
-/// Copies the database that a side's runs begin with, if there is one.
-fn copy_start(side: &Side, db: &Path) -> Result<(), CompareError> {
-    match &side.start {
-        Some(start) => copy_folder(Path::new(start), db).map_err(of_file(Path::new(start))),
-        None => Ok(()),
-    }
-}
-
-/// Copies a folder with all that is in it, but for the lock of whoever has it open.
-fn copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let target = to.join(entry.file_name());
-        match entry.file_type()?.is_dir() {
-            true => copy_folder(&entry.path(), &target)?,
-            false => fs::copy(entry.path(), target).map(drop)?,
-        }
-    }
-    Ok(())
+/// `--memory` of a check of the whole database, which is not measured: half of the machine's, since with less it reads a
+/// large state several times.
+fn verify_memory() -> u64 {
+    const LEAST: u64 = 2 << 30;
+    let memory = Machine::detect().memory_bytes.unwrap_or_default();
+    LEAST.max(memory / 2)
 }
 
 #[cfg(test)]

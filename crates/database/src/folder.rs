@@ -1,5 +1,6 @@
 //! A database's folder, and what can be told of it without its store.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -196,6 +197,23 @@ impl<'a> Folder<'a> {
         sizes.sum()
     }
 
+    /// Copies the database, which no process may have open, to a folder that is made for it. Files that its store never writes
+    /// again are hard links where the file system has them: they take no time and no room on the disk.
+    ///
+    /// # Errors
+    /// Files that cannot be read or written.
+    pub fn copy_to(self, to: &Path) -> Result<(), DatabaseError> {
+        let store = self.store();
+        let of_store = store.map(|store| (store, self.dir.join(store.name())));
+        copy_files(self.dir, to, &|path| {
+            let below = |(store, folder): &(StoreKind, PathBuf)| {
+                let path = path.strip_prefix(folder).ok()?;
+                Some(store.is_written_once(path))
+            };
+            of_store.as_ref().and_then(below).unwrap_or(false)
+        })
+    }
+
     /// Whether a file or folder in this one, or this one itself (`""`), exists.
     ///
     /// # Errors
@@ -223,6 +241,26 @@ impl<'a> Folder<'a> {
             false => Err(DatabaseError::NoHead(dir())),
         }
     }
+}
+
+/// Copies what a folder has into another one that is made; files that `is_written_once` become hard links where they can.
+fn copy_files(
+    from: &Path,
+    to: &Path,
+    is_written_once: &dyn Fn(&Path) -> bool,
+) -> Result<(), DatabaseError> {
+    fs::create_dir_all(to).map_err(|cause| io_error("making", to.to_owned(), cause))?;
+    let unread = |cause| io_error("reading", from.to_owned(), cause);
+    for entry in fs::read_dir(from).map_err(unread)? {
+        let entry = entry.map_err(unread)?;
+        let (path, copy) = (entry.path(), to.join(entry.file_name()));
+        if entry.file_type().map_err(unread)?.is_dir() {
+            copy_files(&path, &copy, is_written_once)?;
+        } else if !is_written_once(&path) || fs::hard_link(&path, &copy).is_err() {
+            fs::copy(&path, copy).map_err(|cause| io_error("copying", path, cause))?;
+        }
+    }
+    Ok(())
 }
 
 /// An error of the operating system, with the file or folder.

@@ -55,6 +55,20 @@ impl StoreKind {
         }
     }
 
+    /// Whether a file, at this path below the store's folder, is never written again once it has all its bytes.
+    pub(crate) fn is_written_once(self, path: &Path) -> bool {
+        match self {
+            #[cfg(feature = "fjall")]
+            Self::Fjall => arbor_store_fjall::is_table(path),
+            #[cfg(feature = "rocksdb")]
+            Self::Rocksdb => path.extension().is_some_and(|end| end == "sst"),
+            Self::Memory => {
+                let _ = path;
+                false
+            }
+        }
+    }
+
     /// The kind that a new database gets if none is asked for: the first one with files.
     pub(crate) fn usual() -> Option<Self> {
         Self::on_disk().next()

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use arbor_database::primitives::{Address, B256, Bytes, U256};
 use arbor_database::{
-    Account, BlockRef, DatabaseError, FullAccount, Network, OpenOptions, ReadError, Registry,
-    Retain, SortedAccounts, State, StateChanges, StateError, StateSnapshot, StateView, Verdict,
-    Version,
+    Account, BlockRef, DatabaseError, Folder, FullAccount, Network, OpenOptions, ReadError,
+    Registry, Retain, SortedAccounts, State, StateChanges, StateError, StateSnapshot, StateView,
+    Verdict, Version,
 };
 
 const ALICE: Address = Address::repeat_byte(1);
@@ -62,6 +62,49 @@ fn each_tree_is_opened_by_its_name() {
             );
         }
     }
+}
+
+/// A copy is a database of its own, though tables are shared: both go on, and neither sees the other's versions.
+#[test]
+fn a_copy_goes_on_by_itself() {
+    let temporary = tempfile::tempdir().expect("a temporary folder");
+    let [dir, copy] = ["db", "copy"].map(|name| temporary.path().join(name));
+    let options = OpenOptions::new().tree("eip8297").memory(64 << 20);
+    let trees = arbor_trees::standard();
+    let mut state = options.clone().open(&dir).expect("made");
+    commit(&mut state, 1, 1_000);
+    state.flush().expect("flushed");
+    state.compact().expect("merged");
+    drop(state);
+    Folder::new(&dir, &trees).copy_to(&copy).expect("copied");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let tables = copy.join("fjall/keyspaces/1/tables");
+        let mut tables = std::fs::read_dir(tables).expect("listed").peekable();
+        assert!(tables.peek().is_some(), "the state is in tables");
+        for table in tables {
+            let found = table.and_then(|table| table.metadata()).expect("read");
+            assert_eq!(found.nlink(), 2);
+        }
+    }
+    let [own, other] = [(&dir, 7), (&copy, 8)].map(|(dir, balance)| {
+        let mut state = options.clone().open(dir).expect("opened");
+        let root = commit(&mut state, 2, balance);
+        state.flush().expect("flushed");
+        state.compact().expect("merged");
+        root
+    });
+    assert_ne!(own, other);
+    for (dir, root) in [(&dir, own), (&copy, other)] {
+        let mut state = options.clone().open(dir).expect("opened");
+        assert_eq!(state.root(), root);
+        let checked = state.verify().expect("checked");
+        assert_eq!((checked.fault_count, checked.slots), (0, 2));
+    }
+    let [none, other] = ["none", "other"].map(|name| temporary.path().join(name));
+    let nowhere = Folder::new(&none, &trees).copy_to(&other);
+    assert!(refused(nowhere).contains("none"));
 }
 
 fn refused<T>(opened: Result<T, DatabaseError>) -> String {

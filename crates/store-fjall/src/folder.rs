@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use arbor_store::{StoreError, sync_name};
 
 use crate::integrity::{has_data, without_mark};
-use crate::names::{CURRENT, LOCK, MARK_BYTES, MARKER, TREES};
+use crate::names::{CURRENT, LOCK, MARK_BYTES, MARKER, TABLES, TREES};
 
 /// fjall's first journal, written before the mark.
 const FIRST_JOURNAL: &str = "0.jnl";
@@ -68,6 +68,13 @@ pub(crate) fn restore_lock(path: &Path) -> Result<(), StoreError> {
     opened
         .map(drop)
         .map_err(|cause| StoreError::from_io(&lock, "open", cause))
+}
+
+/// Whether a file, at this path below the database's folder, is a table: written once, and deleted when a merge has made others of it.
+#[must_use]
+pub fn is_table(path: &Path) -> bool {
+    let parts: Vec<_> = path.components().map(|part| part.as_os_str()).collect();
+    matches!(parts[..], [trees, _, tables, _] if trees == TREES && tables == TABLES)
 }
 
 /// Lets those read a tree's file `current` who may read the other files, now and when dropped: fjall replaces it, with

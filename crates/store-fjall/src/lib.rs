@@ -77,5 +77,6 @@ mod reader_copy;
 mod reading;
 mod store;
 
+pub use folder::is_table;
 pub use options::Options;
 pub use store::FjallStore;

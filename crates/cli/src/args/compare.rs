@@ -81,6 +81,9 @@ pub(crate) struct Compare {
     /// Replay and check only: no sizes of tables, depths, proofs, updates and witnesses
     #[arg(long)]
     pub(crate) no_survey: bool,
+    /// Leave out the check of the whole database after the first run of each tree, which reads a large state once or several times. Headers and roots are checked all the same
+    #[arg(long)]
+    pub(crate) no_verify: bool,
     /// Print the report as JSON instead of the table
     #[arg(long, help_heading = OUTPUT)]
     pub(crate) json: bool,
@@ -92,7 +95,7 @@ pub(crate) struct Compare {
 /// The operating system's cache when a run begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum CacheChoice {
-    /// As the previous run left it
+    /// As the previous run left it. A start database is read once
     Warm,
     /// The files of the chain and of the start database are dropped from it
     Cold,

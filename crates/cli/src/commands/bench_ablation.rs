@@ -68,6 +68,7 @@ fn plan(args: &Args, threads: usize, switches: &[Switch]) -> Result<Plan> {
         to: args.to,
         throttle: None,
         witnesses: 0,
+        verify: true,
         survey: false,
         growth: 0,
     })

@@ -1,5 +1,6 @@
 //! `arbor compare`: the same chain under several trees, in figures.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -66,6 +67,7 @@ pub(super) fn carry_out(
         plan,
         folder,
         program: &program,
+        copy: &|from, to| database::folder(from).copy_to(to).map_err(io::Error::other),
         stopped: &stop::asked,
         tell: &output::tell,
         done: &|done, of| PROGRESS.done((done as f64 / of as f64).min(1.0)),
@@ -122,6 +124,7 @@ fn plan(args: &Args) -> Result<Plan> {
         to: args.to,
         throttle: args.throttle.clone(),
         witnesses: args.witnesses.unwrap_or(WITNESSES),
+        verify: !args.no_verify,
         survey: !args.no_survey,
         growth: args.growth.unwrap_or(GROWTH),
     })
