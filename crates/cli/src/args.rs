@@ -1,5 +1,6 @@
 //! The words of the command line.
 
+use arbor_chain::genesis::Population;
 use arbor_state::{PartOf, Tree, TreeKind};
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
@@ -605,21 +606,37 @@ pub(crate) struct Demo {
     pub(crate) json: bool,
 }
 
-/// Parses the size of a state: its accounts.
-fn parse_state(text: &str) -> Result<u64, String> {
-    let mut accounts = None;
+/// The size of a large state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct StateSize {
+    /// Accounts with two slots each.
+    pub(crate) accounts: u64,
+    /// Slots of one of them, a large contract; 0 if there is none.
+    pub(crate) contract: u64,
+}
+
+/// Parses the size of a state.
+fn parse_state(text: &str) -> Result<StateSize, String> {
+    let (mut accounts, mut contract) = (None, None);
     for part in text.split(',') {
-        match part.split_once('=') {
-            Some(("accounts", _)) if accounts.is_some() => {
-                return Err("accounts=N is there twice".to_owned());
-            }
-            Some(("accounts", number)) => accounts = Some(parse_many(number)?),
-            Some(("slots", "2")) => {}
+        let (place, number) = match part.split_once('=') {
+            Some(("accounts", number)) => (&mut accounts, number),
+            Some(("contract", number)) => (&mut contract, number),
+            Some(("slots", "2")) => continue,
             Some(("slots", _)) => return Err("accounts have two slots each: slots=2".to_owned()),
-            _ => return Err(format!("'{part}' is not accounts=N or slots=2")),
+            _ => return Err(format!("'{part}' is not accounts=N, slots=2 or contract=N")),
+        };
+        if place.replace(parse_many(number)?).is_some() {
+            let (name, _) = part.split_once('=').unwrap_or_default();
+            return Err(format!("{name}=N is there twice"));
         }
     }
-    accounts.ok_or_else(|| "accounts=N is missing".to_owned())
+    let most = Population::MOST_SLOTS;
+    match (accounts, contract.unwrap_or_default()) {
+        (None, _) => Err("accounts=N is missing".to_owned()),
+        (_, slots) if slots > most => Err(format!("contract={slots} is above {most}")),
+        (Some(accounts), contract) => Ok(StateSize { accounts, contract }),
+    }
 }
 
 /// Parses a number such as 5000, 20K, 20M or 1G.
@@ -661,9 +678,9 @@ pub(crate) struct Generate {
     /// Additional contracts with two slots each, for a large state. `visit` transactions read and write them
     #[arg(long, value_name = "ACCOUNTS")]
     pub(crate) population: Option<u64>,
-    /// Make chains over a large state instead, one for each workload of `arbor compare --state`: read, write, mixed and erc20. N accounts with two slots each; K, M and G stand for thousands, millions and thousands of millions. What it needs of the disk is said first
-    #[arg(long, value_name = "accounts=N[,slots=2]", value_parser = parse_state, conflicts_with_all = ["preset", "population", "mix", "zipf", "new_accounts", "gzip"])]
-    pub(crate) state: Option<u64>,
+    /// Make chains over a large state instead, one for each workload of `arbor compare --state`: read, write, mixed and erc20. N accounts with two slots each, and with contract=N one of them with so many, which every second transaction of read, write and mixed goes to; K, M and G stand for thousands, millions and thousands of millions. What it needs of the disk is said first
+    #[arg(long, value_name = "accounts=N[,slots=2][,contract=N]", value_parser = parse_state, conflicts_with_all = ["preset", "population", "mix", "zipf", "new_accounts", "gzip"])]
+    pub(crate) state: Option<StateSize>,
     /// Transactions in a block
     #[arg(long)]
     pub(crate) txs: Option<u64>,

@@ -4,6 +4,8 @@ use std::fs::{self, File};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+
 use crate::support::{Folder, Run, copy};
 
 /// The words that make a small state in `state`, with further ones.
@@ -130,15 +132,43 @@ fn chains_over_a_state_are_of_that_state_alone() {
     let other = [&STATE[..4], &["accounts=600"], &SMALL].concat();
     folder.run(&other).fails_with(&[
         "state/write",
-        "another number of accounts",
+        "over a state of another size",
         "the same --state, or use another folder",
     ]);
+    let other = [&STATE[..4], &["accounts=500,contract=9"], &SMALL].concat();
+    folder
+        .run(&other)
+        .fails_with(&["over a state of another size"]);
     assert!(!folder.path("state/read").exists());
     generate(&folder).ok();
     for file in ["read/genesis.json", "read/chain.rlp", "erc20/chain.rlp"] {
         let [now, before] = ["state", "whole"].map(|state| fs::read(folder.path(state).join(file)));
         assert!(now.expect("read") == before.expect("read"), "{file}");
     }
+}
+
+/// The slots of a large contract are there under each tree, whose check compares them with the state root of the genesis.
+#[test]
+fn a_state_has_one_large_contract() {
+    let folder = Folder::new();
+    let words = [&STATE[..4], &["accounts=500,contract=3K"], &SMALL].concat();
+    let made = folder.run(&words).ok().stdout();
+    assert!(made.contains("one of them with 3000"), "{made}");
+    let words = compare("a")
+        .join(" ")
+        .replace("mpt,eip8297", "mpt,eip8297,eip7864,verkle,ar16mt");
+    let words = words.replace("read", "write");
+    folder.run(&words.split(' ').collect::<Vec<_>>()).ok();
+    let slots = |tree: &str| {
+        let db = format!("state/databases/{tree}");
+        let checked = folder.run(&["verify", "--db", &db, "--json"]).ok().stdout();
+        let checked: Value = serde_json::from_str(&checked).expect("JSON");
+        checked["slots"].as_u64().expect("a number")
+    };
+    let all = slots("mpt");
+    assert!(all >= 2 * 499 + 3_000, "{all}");
+    assert_eq!(slots("eip8297"), all);
+    assert_eq!(slots("verkle"), all);
 }
 
 #[test]
@@ -153,10 +183,20 @@ fn hostile_words_are_refused_and_leave_nothing() {
         ("accounts=18446744073709551615G", "not a number from 1 to"),
         ("accounts=4295M", "not a number from 1 to"),
         ("accounts=1,accounts=2", "accounts=N is there twice"),
-        ("", "'' is not accounts=N or slots=2"),
+        (
+            "accounts=1,contract=2,contract=2",
+            "contract=N is there twice",
+        ),
+        ("contract=5", "accounts=N is missing"),
+        ("accounts=1,contract=0", "not a number from 1 to"),
+        (
+            "accounts=1,contract=21M",
+            "contract=21000000 is above 20000000",
+        ),
+        ("", "'' is not accounts=N, slots=2 or contract=N"),
         (
             "accounts=4G",
-            "give fewer accounts, or a folder on another disk",
+            "give fewer accounts or slots, or a folder on another disk",
         ),
     ] {
         let words = ["generate", "--out", "state", "--state", size];

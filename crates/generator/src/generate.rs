@@ -359,7 +359,10 @@ fn populated(
         return Ok(None);
     }
     let accounts = settings.population as u32;
-    let population = Population { accounts };
+    let population = Population {
+        accounts,
+        contract: settings.contract,
+    };
     if let Some(state_root) = root {
         return Ok(Some(Populated {
             population,

@@ -2,6 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
+use arbor_chain::genesis::Population;
 use serde::{Deserialize, Serialize};
 
 /// A kind of transaction in the workload.
@@ -163,6 +164,10 @@ pub struct GeneratorSettings {
     /// Contracts with two slots each that the genesis counts instead of listing, for a large state; 0 to 2^32 - 1.
     #[serde(default)]
     pub population: u64,
+    /// Slots of the population's first contract, so that it is a large one that every second visit goes to; 0 if it has as many as the others; up to
+    /// 20,000,000.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub contract: u64,
     /// How many of the population, the first ones, are visited; 1 to 2^32 - 1.
     #[serde(default = "some_visited", skip_serializing_if = "is_some_visited")]
     pub visited: u64,
@@ -195,6 +200,11 @@ fn some_visited() -> u64 {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
 fn is_some_visited(visited: &u64) -> bool {
     *visited == VISITED
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_none(number: &u64) -> bool {
+    *number == 0
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
@@ -240,6 +250,7 @@ impl Preset {
             blocks,
             accounts,
             population: 0,
+            contract: 0,
             visited: VISITED,
             visits_that_read: 0.0,
             transactions_per_block,
@@ -315,6 +326,13 @@ impl GeneratorSettings {
         range("blocks", self.blocks, 1, u64::from(u32::MAX))?;
         range("accounts", self.accounts, 2, 10_000_000)?;
         range("population", self.population, 0, u64::from(u32::MAX))?;
+        range("contract", self.contract, 0, Population::MOST_SLOTS)?;
+        if self.contract > 0 && self.population == 0 {
+            return Err(SettingsError {
+                field: "contract",
+                reason: "there is no population that it is of".to_owned(),
+            });
+        }
         range("visited", self.visited, 1, u64::from(u32::MAX))?;
         real("visits_that_read", self.visits_that_read, 1.0)?;
         range(
@@ -350,6 +368,7 @@ impl GeneratorSettings {
             ("chain_id", self.chain_id == earlier.chain_id),
             ("accounts", self.accounts == earlier.accounts),
             ("population", self.population == earlier.population),
+            ("contract", self.contract == earlier.contract),
             ("visited", self.visited == earlier.visited),
             (
                 "visits_that_read",
@@ -392,7 +411,7 @@ mod tests {
     #[test]
     fn every_bad_setting_is_named() {
         type Change = fn(&mut GeneratorSettings);
-        let cases: [(&str, Change); 13] = [
+        let cases: [(&str, Change); 15] = [
             ("chain_id", |s| s.chain_id = 0),
             ("blocks", |s| s.blocks = 0),
             ("accounts", |s| s.accounts = 1),
@@ -406,6 +425,11 @@ mod tests {
             ("new_account_rate", |s| s.new_account_rate = 1.5),
             ("new_account_rate", |s| s.new_account_rate = f64::INFINITY),
             ("population", |s| s.population = 1 << 32),
+            ("contract", |s| s.contract = 1),
+            ("contract", |s| {
+                s.population = 1;
+                s.contract = 20_000_001;
+            }),
             ("mix", |s| s.mix.weights[7] = 1),
             ("mix", |s| s.mix.weights = [0; 8]),
         ];

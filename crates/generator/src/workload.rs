@@ -369,12 +369,16 @@ impl Choice<'_> {
         })
     }
 
-    /// Goes to the first accounts of the population, as many as the settings say.
+    /// Goes to the first accounts of the population, as many as the settings say, and every other time to the large contract, if there is one.
     fn visit(&mut self) -> Result<Call, ReadError> {
         let settings = self.workload.settings;
         let population = settings.population.min(settings.visited);
-        let number = self.random.below(population) as u32;
-        let slot = U256::from(self.random.below(Population::SLOTS));
+        let (number, slots) = match settings.contract {
+            0 => (self.random.below(population), Population::SLOTS),
+            slots if self.random.chance(0.5) => (0, slots.max(Population::SLOTS)),
+            _ => (self.random.below(population), Population::SLOTS),
+        };
+        let (number, slot) = (number as u32, U256::from(self.random.below(slots)));
         let mut value = self.random.word();
         let mut ether = U256::from(self.random.between(1, 1_000_000_000));
         let account = Population::address(number);

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use alloy_consensus::{Header, Transaction as _, Typed2718};
-use alloy_primitives::{b256, keccak256};
+use alloy_primitives::{U256, b256, keccak256};
 use arbor_chain::executor::{BlockInput, Executor, RecentBlocks};
-use arbor_chain::genesis::Genesis;
+use arbor_chain::genesis::{Genesis, Population};
 use arbor_chain::prepare::{RecoveredBlock, SignatureRules, prepare};
 use arbor_chain::source::{Transaction, open_sources};
 use arbor_generator::{
@@ -237,6 +237,41 @@ fn each_kind_alone_makes_a_valid_chain() {
         );
         replay(folder.path());
     }
+}
+
+#[test]
+fn every_second_visit_is_of_the_large_contract() {
+    let folder = folder();
+    let settings = GeneratorSettings {
+        mix: "visit=1".parse().expect("a mix"),
+        population: 500,
+        contract: 3_000,
+        ..tiny(50)
+    };
+    let made = make(&settings, folder.path());
+    assert_eq!(made.failed, 0);
+    let (blocks, state) = replay(folder.path());
+    let contract = Population::address(0);
+    let transactions = blocks
+        .iter()
+        .flat_map(|block| &block.block.body.transactions);
+    let (mut of_contract, mut high) = (0, 0);
+    for transaction in transactions.filter(|one| one.to() == Some(contract)) {
+        let slot = U256::from_be_slice(&transaction.input()[..32]);
+        let value = state.storage(contract, slot).expect("read");
+        assert!(slot < U256::from(3_000) && !value.is_zero(), "{slot}");
+        of_contract += 1;
+        high += usize::from(slot >= U256::from(1_500));
+    }
+    let all = made.transactions as usize;
+    assert!(
+        (all * 2 / 5..all * 3 / 5).contains(&of_contract),
+        "{of_contract}"
+    );
+    assert!(
+        (of_contract / 3..of_contract * 2 / 3).contains(&high),
+        "{high}"
+    );
 }
 
 #[test]

@@ -94,6 +94,10 @@ impl<'t> GenesisFile<'t> {
         if let Some(population) = population {
             let read: Result<Population, _> = serde_json::from_str(population.text());
             let read = read.map_err(|error| population.wrong(&error.to_string()))?;
+            if read.contract > Population::MOST_SLOTS {
+                let most = Population::MOST_SLOTS;
+                return Err(population.wrong(&format!("contract is above {most} slots")));
+            }
             file.alloc = file.alloc.with_population(read)?;
         }
         unknown.extend(fields.left());

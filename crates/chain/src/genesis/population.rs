@@ -20,11 +20,31 @@ const CODE_HASH: B256 = b256!("ef613fc8fa345da46293bb42b4735cb954ed87fa27affaceb
 pub struct Population {
     /// How many; 1 to 2^32 - 1.
     pub accounts: u32,
+    /// Slots of account 0, so that it is one large contract; 0 if it has as many as each other one. At most
+    /// [`MOST_SLOTS`](Self::MOST_SLOTS).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub contract: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl Population {
     /// Slots of each account, numbered from 0.
     pub const SLOTS: u64 = 2;
+
+    /// The most slots that [`contract`](Self::contract) may name: they are in memory together when a tree is loaded.
+    pub const MOST_SLOTS: u64 = 20_000_000;
+
+    /// The slots of an account.
+    pub fn slots(self, number: u32) -> u64 {
+        match number {
+            0 => self.contract.max(Self::SLOTS),
+            _ => Self::SLOTS,
+        }
+    }
 
     /// The address of an account, whether or not the population is large enough to have it. Addresses are spread evenly,
     /// like those of a real chain, which are parts of hashes.
@@ -85,7 +105,10 @@ mod tests {
 
     #[test]
     fn addresses_are_told_apart() {
-        let population = Population { accounts: 1_000 };
+        let population = Population {
+            accounts: 1_000,
+            contract: 0,
+        };
         assert!(population.contains(Population::address(0)));
         assert!(population.contains(Population::address(999)));
         assert!(!population.contains(Population::address(1_000)));
@@ -95,6 +118,20 @@ mod tests {
         other[0] ^= 1;
         assert!(!population.contains(other));
         assert_ne!(Population::value(1, 0), Population::value(0, 1));
+    }
+
+    #[test]
+    fn the_first_account_may_have_more_slots() {
+        let slots = |contract| {
+            let population = Population {
+                accounts: 3,
+                contract,
+            };
+            [0, 1, 2].map(|number| population.slots(number))
+        };
+        assert_eq!(slots(0), [2, 2, 2]);
+        assert_eq!(slots(1), [2, 2, 2]);
+        assert_eq!(slots(5_000), [5_000, 2, 2]);
     }
 
     #[test]

@@ -36,8 +36,8 @@ fn listed_account(account: &GenesisAccount) -> FullAccount {
     }
 }
 
-fn inhabitant(number: u32) -> FullAccount {
-    let slots = 0..Population::SLOTS;
+fn inhabitant(number: u32, slots: u64) -> FullAccount {
+    let slots = 0..slots;
     let slots = slots.map(|slot| (U256::from(slot), Population::value(number, slot)));
     FullAccount {
         address: Population::address(number),
@@ -65,6 +65,7 @@ struct Sorted<'a> {
     order: &'static AccountOrder,
     listed: ByKey,
     inhabitants: ByKey,
+    population: Option<Population>,
     /// The slots that all inhabitants have, with the values of the first one.
     slots: Vec<KeyedSlot>,
 }
@@ -144,10 +145,11 @@ impl<'a> Sorted<'a> {
         let count = count.expect("invariant: a genesis has at most a gigabyte");
         let listed = ByKey::new(order, count, |index| alloc.address(index as usize));
         let inhabitants = ByKey::new(order, inhabitants, Population::address);
-        let first = order.with_keys(vec![inhabitant(0)]);
+        let first = order.with_keys(vec![inhabitant(0, Population::SLOTS)]);
         Self {
             listed,
             inhabitants,
+            population,
             slots: first.into_iter().flat_map(|first| first.slots).collect(),
             alloc,
             codes,
@@ -181,8 +183,13 @@ impl<'a> Sorted<'a> {
         }
     }
 
-    /// An account of the population. The keys of its slots are those of every other one's.
+    /// An account of the population. Unless it is the large contract, the keys of its slots are those of every other one's.
     fn inhabitant(&self, number: u32, key: [u8; 32]) -> KeyedAccount {
+        let slots = self.population.map_or(0, |all| all.slots(number));
+        if slots > Population::SLOTS {
+            let mut keyed = self.order.with_keys(vec![inhabitant(number, slots)]);
+            return keyed.remove(0);
+        }
         let slots = self.slots.iter().map(|slot| KeyedSlot {
             value: Population::value(number, slot.slot.to()),
             ..*slot

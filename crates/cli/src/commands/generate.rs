@@ -11,14 +11,14 @@ use arbor_generator::{
 };
 use serde::Serialize;
 
-use crate::args::Generate;
+use crate::args::{Generate, StateSize};
 use crate::progress::Progress;
 use crate::{bytes, files, output, stop};
 
 pub(crate) fn run(args: &Generate) -> Result<()> {
     stop::listen();
-    if let Some(accounts) = args.state {
-        return over_state(args, accounts);
+    if let Some(size) = args.state {
+        return over_state(args, size);
     }
     let summary = make(&settings(args), &args.out, args.json)?;
     if !summary.complete {
@@ -34,24 +34,30 @@ pub(crate) fn run(args: &Generate) -> Result<()> {
 const OVER_STATE: (u64, u64, u64, u64) = (64, 400, 30_000_000, 20_000);
 
 /// Makes the chains over a large state.
-fn over_state(args: &Generate, accounts: u64) -> Result<()> {
+fn over_state(args: &Generate, size: StateSize) -> Result<()> {
     let (blocks, txs, gas_limit, senders) = OVER_STATE;
     let settings = GeneratorSettings {
         blocks: args.blocks.unwrap_or(blocks),
         accounts: args.accounts.unwrap_or(senders),
         transactions_per_block: args.txs.unwrap_or(txs),
         gas_limit: args.gas_limit.unwrap_or(gas_limit),
-        population: accounts,
+        population: size.accounts,
+        contract: size.contract,
         ..settings(args)
     };
-    let [while_made, loaded] = [WHILE_MADE, LOADED].map(|bytes| bytes::show(bytes * accounts));
+    let [while_made, loaded] = [WHILE_MADE, LOADED].map(|bytes| bytes::show(bytes_of(size, bytes)));
+    let StateSize { accounts, contract } = size;
+    let large = match contract {
+        0 => String::new(),
+        slots => format!(", one of them with {slots}"),
+    };
     output::remark(
         args.json,
         &format!(
-            "{accounts} accounts with two slots each: {while_made} of the disk while the chains are made, and later {loaded} for each tree that the state is loaded into, twice while it runs"
+            "{accounts} accounts with two slots each{large}: {while_made} of the disk while the chains are made, and later {loaded} for each tree that the state is loaded into, twice while it runs"
         ),
     )?;
-    check_disk(&args.out, accounts)?;
+    check_disk(&args.out, size)?;
     let mut progress: Option<(OverState, Progress)> = None;
     let mut gas = 0;
     let made = arbor_generator::generate_over_state(&settings, &args.out, |load, now| {
@@ -96,17 +102,18 @@ fn over_state(args: &Generate, accounts: u64) -> Result<()> {
 }
 
 /// Refuses a state for which a disk has not enough room, before anything is made.
-fn check_disk(out: &Path, accounts: u64) -> Result<()> {
+fn check_disk(out: &Path, size: StateSize) -> Result<()> {
     let is_begun = OverState::ALL
         .iter()
         .any(|load| folder_of(out, *load).exists());
     let (existing, free) = files::free_space(out)?;
-    if !is_begun && WHILE_MADE * accounts > free {
+    let needed = bytes_of(size, WHILE_MADE);
+    if !is_begun && needed > free {
         bail!(
-            "--state: {} are free in {}, and {accounts} accounts need {}: nothing was written; give fewer accounts, or a folder on another disk",
+            "--state: {} are free in {}, and the state needs {}: nothing was written; give fewer accounts or slots, or a folder on another disk",
             bytes::show(free),
             existing.display(),
-            bytes::show(WHILE_MADE * accounts)
+            bytes::show(needed)
         );
     }
     Ok(())
@@ -116,6 +123,11 @@ fn check_disk(out: &Path, accounts: u64) -> Result<()> {
 /// largest of the trees.
 const WHILE_MADE: u64 = 500;
 const LOADED: u64 = 700;
+
+/// Bytes of the disk for a whole state, of which an account with two slots takes so many. Its slots take most of them.
+fn bytes_of(size: StateSize, of_account: u64) -> u64 {
+    size.accounts * of_account + size.contract * of_account / 2
+}
 
 /// A chain that was made, as `--json` prints it.
 #[derive(Serialize)]
@@ -191,10 +203,10 @@ fn by_flag(error: GeneratorError) -> anyhow::Error {
 
 /// Names a setting of chains over a large state as the command line does.
 fn over_state_by_flag(error: GeneratorError) -> anyhow::Error {
-    let is_size = |field: &str| field == "population";
+    let is_size = |field: &str| ["population", "contract"].contains(&field);
     match error {
         GeneratorError::OtherSettings { path, field } if is_size(field) => anyhow!(
-            "{}: the chain there was made over a state with another number of accounts: continue it with the same --state, or use another folder",
+            "{}: the chain there was made over a state of another size: continue it with the same --state, or use another folder",
             path.display()
         ),
         other => by_flag(other),

@@ -631,7 +631,7 @@ fn load(state: &mut State, genesis: &Genesis, json: bool) -> Result<()> {
     })?;
     progress.finish();
     let seconds = start.elapsed().as_secs_f64();
-    let Some(Population { accounts }) = genesis.alloc.population() else {
+    let Some(population) = genesis.alloc.population() else {
         let accounts = genesis.alloc.len();
         return output::remark(
             json,
@@ -641,9 +641,15 @@ fn load(state: &mut State, genesis: &Genesis, json: bool) -> Result<()> {
             ),
         );
     };
-    let leaves = f64::from(accounts) * (1 + Population::SLOTS) as f64;
+    let Population { accounts, contract } = population;
+    let more = population.slots(0) - Population::SLOTS;
+    let leaves = f64::from(accounts) * (1 + Population::SLOTS) as f64 + more as f64;
+    let large = match contract {
+        0 => String::new(),
+        _ => format!(", one of them with {}", population.slots(0)),
+    };
     let loaded = format!(
-        "loaded a population of {accounts} accounts with {} slots each in {seconds:.1} s: {:.0} leaves/s",
+        "loaded a population of {accounts} accounts with {} slots each{large} in {seconds:.1} s: {:.0} leaves/s",
         Population::SLOTS,
         leaves / seconds
     );
