@@ -1,5 +1,6 @@
 //! All integration tests of this crate in one program: it is linked once.
 
+mod accesses;
 mod executor;
 mod genesis;
 mod paid_chunks;

@@ -141,6 +141,12 @@ fn the_rows_of_a_block_add_up() {
         assert!(number(block, "nodes_written") > 0 && number(block, "witness_nodes") > 0);
         let parts = number(block, "witness_nodes_bytes") + number(block, "witness_code_bytes");
         assert_eq!(number(block, "witness_bytes"), parts);
+        assert_eq!(
+            number(block, "opened_nodes"),
+            number(block, "witness_nodes")
+        );
+        assert!(number(block, "opened_leaves") >= number(block, "accounts_read"));
+        assert_eq!(block["opened_stems"], Field::Null);
         assert_eq!(block["events_header"], Field::Null);
     }
     for column in COUNTS {
@@ -170,9 +176,13 @@ fn accesses_are_the_same_under_every_tree() {
         // An existing chunk that is read is a key. Chunks beyond the end of a code are none.
         assert!(chunks <= number(&block, "chunks_read"), "{block:?}");
         assert!(number(&block, "witness_multiproof_bytes") > 0);
+        let opened = ["opened_leaves", "opened_stems"].map(|name| number(&block, name));
+        assert_eq!(opened, [keys, stems], "{block:?}");
+        assert_eq!(block["opened_nodes"], Field::Null);
     }
     for block in rows(&folder, "ar16mt/blocks.parquet") {
         assert_eq!(block["witness_bytes"], Field::Null);
+        assert_eq!(block["opened_leaves"], Field::Null);
         assert!(!block.contains_key("witness_nodes") && number(&block, "nodes_written") > 0);
     }
     let printed = run(
@@ -185,6 +195,14 @@ fn accesses_are_the_same_under_every_tree() {
         (&printed["firstBlock"], &printed["lastBlock"]),
         (&3.into(), &4.into())
     );
+    assert_eq!(printed["blocksWithoutWitness"], 0);
+    // The witness is one packed proof, whose size does not show what the block opens.
+    for block in rows(&folder, "s/blocks.parquet") {
+        assert_eq!(number(&block, "witness_nodes"), 1);
+        let [nodes, stems, leaves] =
+            ["opened_nodes", "opened_stems", "opened_leaves"].map(|column| number(&block, column));
+        assert!(leaves >= stems && stems > 1 && nodes > 1, "{block:?}");
+    }
     let of_range = rows(&folder, "s/accesses.parquet");
     assert_eq!(printed["rows"], of_range.len());
     let whole = rows(&folder, "mpt/accesses.parquet");
@@ -268,6 +286,10 @@ fn what_cannot_be_done_is_refused() {
     fails(
         "accesses chain --out a --from 4 --to 3",
         &["--from 4", "--to 3"],
+    );
+    fails(
+        "accesses chain --out a --from 0 --to 0",
+        &["block 0 has no transactions", "begin at block 1"],
     );
     fails(
         "accesses chain --out a --from 5000",

@@ -65,7 +65,7 @@ fn build(parent: &Session, block: Payment) -> Result<(Sent, Session), Box<dyn Er
         transactions: &[],
         guarded: false,
     })?;
-    let Some(StateWitness::Nodes(nodes)) = witness else {
+    let Some(StateWitness::Nodes { nodes, .. }) = witness else {
         return Err("a tree whose witnesses are not lists of nodes".into());
     };
     let number = parent.meta().map_or(0, |meta| meta.block_number + 1);

@@ -120,7 +120,7 @@ pub use arbor_state::{
     BlockRoots, Computed, DumpAccount, FullAccount, FullAccounts, Head, HeadId, Historical,
     IntermediateRoots, KeyValueEntry, KeyValueError, KeyValueReport, KeyValueSnapshot,
     KeyValueTree, KeyValueVersion, KeyValueWrite, KeyedAccount, KeyedAccounts, KeyedSlot, LeafLogs,
-    LeafStats, LeafWrite, LeavesThen, MetaCheck, Network, NumberedLeaf, PartOf, PastState,
+    LeafStats, LeafWrite, LeavesThen, MetaCheck, Network, NumberedLeaf, Opened, PartOf, PastState,
     ProvenLeaves, ReadError, Reads, Registry, Session, SettingError, SlotChange, SortedAccounts,
     State, StateChanges, StateError, StateLeaves, StateReader, StateSnapshot, StateView,
     StateWitness, Timings, Touched, Tree, TreeKind, VerifiedPart, VerifiedParts, VerifyProgress,

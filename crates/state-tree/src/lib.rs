@@ -54,9 +54,9 @@ pub use part_of::PartOf;
 pub use rewind::{Rewind, Rewound};
 pub use state_tree::{
     BlockLeaves, BlockMemory, Cursor, InnerRoots, KeyValue, LeafEntries, LeafNames, Leaves, Moved,
-    Moves, Nodes, OfOneTree, Registry, RootPlace, RootThreads, Scope, Setting, SettingError,
-    Settings, StateTree, StateWitness, StoredAs, Technique, Then, Touched, Tree, TreeKind,
-    WitnessForm, Witnesses, Zeros, one_by_one, own, own_mut,
+    Moves, Nodes, OfOneTree, Opened, Registry, RootPlace, RootThreads, Scope, Setting,
+    SettingError, Settings, StateTree, StateWitness, StoredAs, Technique, Then, Touched, Tree,
+    TreeKind, WitnessForm, Witnesses, Zeros, one_by_one, own, own_mut,
 };
 pub use tables::{ACCOUNTS, CODE, COMMON, ROOTS, SLOTS, code_write, code_writes};
 pub use work::{Counts, Published, Work};

@@ -355,9 +355,25 @@ pub enum WitnessForm {
 #[derive(Debug)]
 pub enum StateWitness {
     /// The nodes that reading and changing it needs.
-    Nodes(Vec<Bytes>),
+    Nodes {
+        /// The nodes, or one packed proof, in the form that the tree has for them.
+        nodes: Vec<Bytes>,
+        /// The number of nodes and leaves that the block opens.
+        opened: Opened,
+    },
     /// The leaves that it touches.
     Leaves(BlockLeaves),
+}
+
+/// The number of nodes and leaves that a block opens in the tree, to read and to change them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Opened {
+    /// Nodes on the paths to the leaves; `None` if the tree does not count them.
+    pub nodes: Option<u64>,
+    /// Different stems of the leaves; `None` if the tree has no stems.
+    pub stems: Option<u64>,
+    /// Leaves, whether they exist or not.
+    pub leaves: u64,
 }
 
 /// The leaves that a block touches as they are before it, with one proof, and the new values of those that it changes.

@@ -70,7 +70,7 @@ impl Made {
         };
         let after = state.compute(&changes).unwrap().root();
         let (nodes, chunks) = match parent.witness(touched).unwrap().unwrap() {
-            StateWitness::Nodes(nodes) => (nodes, BTreeSet::new()),
+            StateWitness::Nodes { nodes, .. } => (nodes, BTreeSet::new()),
             StateWitness::Leaves(leaves) => {
                 let witness = leaves.proof.into::<Witness>().unwrap();
                 (vec![witness.to_bytes().into()], leaves.chunks)

@@ -210,7 +210,7 @@ impl Chain {
             transactions: &[],
             guarded: false,
         };
-        let Some(Ok(StateWitness::Nodes(nodes))) = parent.witness(touched) else {
+        let Some(Ok(StateWitness::Nodes { nodes, .. })) = parent.witness(touched) else {
             panic!("nodes");
         };
         let before = parent.meta().root.into();

@@ -264,7 +264,7 @@ fn a_session_gives_the_witness_of_the_next_block() {
             guarded: false,
         };
         match parent.witness(touched).unwrap() {
-            Some(StateWitness::Nodes(nodes)) => {
+            Some(StateWitness::Nodes { nodes, .. }) => {
                 with_witness += 1;
                 let root = parent.root();
                 let leads = nodes.iter().any(|node| keccak256(node) == root);

@@ -65,7 +65,7 @@ proptest! {
             transactions: &transactions,
             guarded: false,
         };
-        let StateWitness::Nodes(nodes) = parent.witness(touched).unwrap().unwrap() else {
+        let StateWitness::Nodes { nodes, .. } = parent.witness(touched).unwrap().unwrap() else {
             panic!("a witness of another form");
         };
         let root = parent.meta().root.into();

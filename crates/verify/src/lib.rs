@@ -61,6 +61,7 @@ pub mod stems;
 pub mod two_trees;
 #[cfg(feature = "verkle")]
 pub mod verkle;
+mod whole_state;
 mod witness_parts;
 
 pub use arbor_accounts::{
@@ -79,4 +80,5 @@ pub use proof::{
     Claims, FromBytes, Malformed, Proof, ProofForm, ProvenAccount, ProvenLeaf, Range, Verdict,
     WrongField,
 };
+pub use whole_state::needs_whole_state;
 pub use witness_parts::WitnessParts;

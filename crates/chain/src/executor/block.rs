@@ -1,5 +1,6 @@
 //! One block from start to end.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use alloy_consensus::{Eip658Value, Header, ReceiptEnvelope, Transaction as _};
@@ -106,6 +107,7 @@ pub struct Executor {
     blooms: BloomCache,
     code_reads: Option<CodeReads>,
     accesses: Option<Vec<TransactionAccess>>,
+    new_slots: Option<BTreeMap<Address, BTreeSet<U256>>>,
     pub(super) evm384: Option<(Evm384, Runner)>,
     max_gas: Option<u64>,
 }
@@ -145,6 +147,25 @@ impl Executor {
     /// What each transaction since the last call read and wrote; nothing if that is not recorded.
     pub fn take_accesses(&mut self) -> Vec<TransactionAccess> {
         self.accesses
+            .as_mut()
+            .map(std::mem::take)
+            .unwrap_or_default()
+    }
+
+    /// Records the slots that execution reads without asking the state for them. They belong to contracts that the block
+    /// makes, or that lose their old storage in the block: such a slot is known to be zero.
+    #[must_use]
+    pub fn recording_new_slots(self) -> Self {
+        Self {
+            new_slots: Some(BTreeMap::new()),
+            ..self
+        }
+    }
+
+    /// Takes the slots that execution has read since the last call without asking the state, by contract; nothing if they
+    /// are not recorded.
+    pub fn take_new_slots(&mut self) -> BTreeMap<Address, BTreeSet<U256>> {
+        self.new_slots
             .as_mut()
             .map(std::mem::take)
             .unwrap_or_default()
@@ -261,6 +282,7 @@ impl Executor {
         );
         let mut evm = BlockEvm::new(rules, &block.header, overlay, self.code_reads.as_mut());
         evm.accesses = self.accesses.as_mut();
+        evm.new_slots = self.new_slots.as_mut();
         let mut run = Run {
             rules,
             evm: match &mut self.evm384 {
@@ -403,6 +425,7 @@ impl<'a, S: StateView + ?Sized> BlockEvm<'a, S> {
             evm,
             code_reads,
             accesses: None,
+            new_slots: None,
             runner: None,
             access_events: rules.witness_gas.map(AccessEvents::new),
             memory_exceeded: false,
@@ -453,6 +476,9 @@ impl<'a, S: StateView + ?Sized> BlockEvm<'a, S> {
         let journal = &mut self.evm.ctx.journaled_state;
         let mut state = std::mem::take(&mut journal.inner.state);
         journal.inner.finalize();
+        if let Some(slots) = &mut self.new_slots {
+            journal.database.add_unasked(&state, slots);
+        }
         journal.database.apply(&mut state)?;
         // Empty now, it keeps its allocation.
         journal.inner.state = state;

@@ -1,5 +1,8 @@
 //! What revm executes a block in.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use alloy_primitives::{Address, U256};
 use arbor_evm384::engine::{FramesContext, Runner};
 use arbor_state::StateView;
 use revm::MainnetEvm;
@@ -19,6 +22,8 @@ pub(super) struct BlockEvm<'a, S: StateView + ?Sized> {
     pub(super) code_reads: Option<&'a mut CodeReads>,
     /// Where to record what each transaction reads and writes, if that is wanted.
     pub(super) accesses: Option<&'a mut Vec<TransactionAccess>>,
+    /// Where to record the slots that are read without asking the state, if that is wanted.
+    pub(super) new_slots: Option<&'a mut BTreeMap<Address, BTreeSet<U256>>>,
     /// What transactions touch and pay for, where they do.
     pub(super) access_events: Option<AccessEvents>,
     /// What EVM384 does with frames, if the chain has it.

@@ -1,6 +1,6 @@
 //! A block's state in the making: what it has read and what it has changed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use alloy_primitives::map::{AddressMap, B256Map, U256Map};
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256};
@@ -227,6 +227,25 @@ impl<'a, S: StateView + ?Sized> Overlay<'a, S> {
             }
         }
         access
+    }
+
+    /// Adds the slots in the journal of a transaction or system call that the view was not asked for. revm does not ask for
+    /// the slots of a contract made in the transaction, and [`slot`](Self::slot) does not ask if there is no old storage.
+    pub(super) fn add_unasked(
+        &self,
+        state: &EvmState,
+        slots: &mut BTreeMap<Address, BTreeSet<U256>>,
+    ) {
+        for (address, account) in state {
+            let entry = self.index.get(address);
+            let entry = entry.map(|index| &self.accounts[*index as usize]);
+            let is_known = |slot: &U256| entry.is_some_and(|entry| entry.slots.contains_key(slot));
+            for slot in account.storage.keys() {
+                if !is_known(slot) {
+                    slots.entry(*address).or_default().insert(*slot);
+                }
+            }
+        }
     }
 
     /// Takes over what a transaction or system call left, and empties `state`.

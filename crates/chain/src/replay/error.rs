@@ -158,6 +158,24 @@ impl ReplayError {
     pub fn fetched(error: impl std::error::Error + Send + Sync + 'static) -> Self {
         Self::Fetch(Box::new(error))
     }
+
+    /// Returns whether a block has no witness because only the whole state determines what it changes. An example is a
+    /// contract that loses its storage (before EIP-6780) under a tree that does not keep the slots of an account together.
+    #[must_use]
+    pub fn needs_whole_state(&self) -> bool {
+        match self {
+            Self::State { error, .. } => of_whole_state(error),
+            _ => false,
+        }
+    }
+}
+
+/// Returns whether changes cannot be applied to a witness because only the whole state determines them.
+pub(crate) fn of_whole_state(error: &StateError) -> bool {
+    match error {
+        StateError::View(error) => arbor_verify::needs_whole_state(error),
+        _ => false,
+    }
 }
 
 /// A block whose state root does not hold, with all that is needed to find out why.

@@ -23,6 +23,7 @@ mod stats;
 pub use ancestry::{KeptBlock, RootInChain, blocks_of_chain, blocks_up_to, find_root, kept_header};
 pub use delays::{DelaySummary, RootDelays};
 pub use earlier::{Chain, EarlierBlocks};
+pub(crate) use error::of_whole_state;
 pub use error::{Failure, ReplayError};
 pub use genesis_state::listed_changes;
 pub use header_check::HeaderCheck;

@@ -101,12 +101,14 @@ pub struct BlockAccesses {
 }
 
 impl BlockAccesses {
-    /// Collects the accesses of an executed block. `code` returns the code with a hash.
+    /// Collects the accesses of an executed block. `new_slots` are slots that execution reads without asking the state
+    /// for them. `code` returns the code with a hash.
     ///
     /// # Errors
     /// The errors that `code` returns.
     pub(super) fn new(
         reads: &Reads,
+        new_slots: &BTreeMap<Address, BTreeSet<U256>>,
         chunks: &CodeReads,
         changes: &StateChanges,
         code: &dyn Fn(B256) -> Result<Bytes, ReadError>,
@@ -115,6 +117,12 @@ impl BlockAccesses {
         for (address, slots) in &reads.accounts {
             let of_account = accesses.accounts.entry(*address).or_default();
             of_account.account.read = true;
+            for slot in slots {
+                of_account.slots.entry(*slot).or_default().read = true;
+            }
+        }
+        for (address, slots) in new_slots {
+            let of_account = accesses.accounts.entry(*address).or_default();
             for slot in slots {
                 of_account.slots.entry(*slot).or_default().read = true;
             }
@@ -182,7 +190,7 @@ fn changed_chunks(
 
 #[cfg(test)]
 mod tests {
-    use arbor_state::Account;
+    use arbor_state::{Account, SlotChange};
     use arbor_verify::verkle::StemName;
 
     use super::*;
@@ -210,6 +218,44 @@ mod tests {
         assert_eq!(chunks(account(2), None), 2);
         assert_eq!(chunks(account(2), account(2)), 0);
         assert_eq!(chunks(None, Some(Account::default())), 0);
+    }
+
+    /// Slots of a contract made in the block had no rows unless they changed.
+    #[test]
+    fn slots_read_of_a_new_contract_are_read() {
+        let address = Address::repeat_byte(1);
+        let slots = [7_u64, 8, 9, 10].map(U256::from);
+        let change = AccountChange {
+            new: Some(Account::default()),
+            slots: BTreeMap::from([(
+                slots[2],
+                SlotChange {
+                    old: U256::ZERO,
+                    new: U256::ONE,
+                },
+            )]),
+            ..AccountChange::default()
+        };
+        let changes = StateChanges {
+            accounts: BTreeMap::from([(address, change)]),
+            ..StateChanges::default()
+        };
+        let new_slots = BTreeMap::from([(address, BTreeSet::from(slots))]);
+        let no_code = |hash: B256| Err(ReadError::MissingCode(hash));
+        let (reads, chunks) = (Reads::default(), CodeReads::default());
+        let accesses = BlockAccesses::new(&reads, &new_slots, &chunks, &changes, &no_code);
+        let accesses = accesses.expect("no code changes");
+        let of_slots = accesses.accounts[&address].slots.iter();
+        let of_slots: Vec<(u64, bool, bool)> = of_slots
+            .map(|(slot, access)| (slot.to(), access.read, access.changed))
+            .collect();
+        let expected = [
+            (7, true, false),
+            (8, true, false),
+            (9, true, true),
+            (10, true, false),
+        ];
+        assert_eq!(of_slots, expected);
     }
 
     #[test]

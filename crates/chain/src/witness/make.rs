@@ -1,13 +1,13 @@
 //! Making the witness of a block from a retained state.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use alloy_consensus::Transaction;
-use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY};
+use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256};
 use alloy_rlp::Encodable;
 use arbor_state::{
-    AccountSlots, Head, Historical, IntermediateRoots, Moves, OfOneTree, ReadError, RootPlace,
-    StateChanges, StateError, StateView, StateWitness, Then, Touched, Tree, WitnessForm,
+    AccountSlots, Head, Historical, IntermediateRoots, Moves, OfOneTree, Opened, ReadError,
+    RootPlace, StateChanges, StateError, StateView, StateWitness, Then, Touched, Tree, WitnessForm,
 };
 use arbor_verify::Proof;
 use arbor_verify::two_trees::{OneOfTwo, TwoTrees};
@@ -30,6 +30,8 @@ struct Executed {
     parent: Ancestor,
     reads: Reads,
     code: CodeReads,
+    /// The slots read without asking the state, if they are recorded. They are in no witness.
+    new_slots: BTreeMap<Address, BTreeSet<U256>>,
     changes: StateChanges,
     /// The leaves that transactions touched and paid for, if they pay for leaves.
     paid: Option<BTreeSet<LeafName>>,
@@ -76,6 +78,7 @@ fn execute(
     let transactions = roots.map_or_else(Vec::new, |roots| roots.transactions);
     let reads = view.into_reads();
     let mut code = executor.take_code_reads();
+    let new_slots = executor.take_new_slots();
     let state = |error: ReadError| failed(number)(error.into());
     let has_code = |address| {
         let account = parent.account(address)?;
@@ -85,6 +88,7 @@ fn execute(
     Ok(Executed {
         reads,
         code,
+        new_slots,
         parent: before,
         changes: output.changes,
         paid: output.accessed,
@@ -130,6 +134,8 @@ pub struct MadeWitness {
     pub witness: Box<dyn BlockWitness>,
     /// The keys (stem and suffix) of the code chunks that the block reads.
     chunks: BTreeSet<[u8; 32]>,
+    /// What the block opens in the tree, if that was counted.
+    opened: Option<Opened>,
     /// Headers that `BLOCKHASH` needs, the parent's included. The others are those among which ommers are looked for.
     hashed: usize,
 }
@@ -140,6 +146,7 @@ impl From<MptWitness> for MadeWitness {
             hashed: witness.ancestor_headers_rlp.len(),
             witness: Box::new(witness),
             chunks: BTreeSet::new(),
+            opened: None,
         }
     }
 }
@@ -169,6 +176,13 @@ impl MadeWitness {
     /// The keys, stem and suffix, of chunks of code that the block reads, if chunks are among the leaves of the witness.
     pub fn chunks(&self) -> &BTreeSet<[u8; 32]> {
         &self.chunks
+    }
+
+    /// Returns how many nodes and leaves the block opens in the tree; `None` if that was not counted, because the witness
+    /// was not made from a state, or the state moves to another tree.
+    #[must_use]
+    pub const fn opened(&self) -> Option<Opened> {
+        self.opened
     }
 }
 
@@ -220,12 +234,15 @@ pub fn make_witness(
 pub struct AccessedBlock {
     /// All that the block reads and changes.
     pub accesses: BlockAccesses,
-    /// The witness; `None` if the tree has none.
+    /// The witness; `None` if the tree has no witnesses, or if `without_witness` has a reason.
     pub witness: Option<MadeWitness>,
+    /// Why this block has no witness although the tree has witnesses ([`ReplayError::needs_whole_state`]).
+    pub without_witness: Option<ReplayError>,
 }
 
 /// Executes a block over the state of its parent like [`make_witness`], and collects what it reads and changes by plain
-/// name. The chunks of code are those that execution reads, under whatever tree.
+/// name. The chunks of code are those that execution reads, under whatever tree. A block whose changes only the whole state
+/// determines ([`ReplayError::needs_whole_state`]) has accesses, but no witness.
 ///
 /// # Errors
 /// A block that does not hold on that state.
@@ -242,19 +259,31 @@ pub fn block_accesses(
         States::Two(_) => None,
     };
     let roots = one.and_then(|(tree, then)| Some(tree.inner_roots()?.at_version(then)));
-    let executed = execute(parent, roots, chain, block, executor.recording_code())?;
+    let executor = executor.recording_code().recording_new_slots();
+    let executed = execute(parent, roots, chain, block, executor)?;
     let code = |hash: B256| match executed.changes.codes.get(&hash) {
         Some(code) => Ok(code.clone()),
         None => parent.code(hash),
     };
-    let accesses = BlockAccesses::new(&executed.reads, &executed.code, &executed.changes, &code);
+    let accesses = BlockAccesses::new(
+        &executed.reads,
+        &executed.new_slots,
+        &executed.code,
+        &executed.changes,
+        &code,
+    );
     let accesses = accesses.map_err(|error| failed(number)(error.into()))?;
     let witness = match (one, &states) {
         (Some((tree, then)), _) if tree.witnesses().is_some() => {
-            Some(prove(parent, tree, then, chain, block, &executed, false)?)
+            Some(prove(parent, tree, then, chain, block, &executed, false))
         }
-        (None, States::Two(moves)) => Some(prove_moving(parent, *moves, chain, block, &executed)?),
+        (None, States::Two(moves)) => Some(prove_moving(parent, *moves, chain, block, &executed)),
         _ => None,
+    };
+    let (witness, without_witness) = match witness.transpose() {
+        Ok(witness) => (witness, None),
+        Err(error) if error.needs_whole_state() => (None, Some(error)),
+        Err(error) => return Err(error),
     };
     Ok(AccessedBlock {
         accesses: BlockAccesses {
@@ -262,6 +291,7 @@ pub fn block_accesses(
             ..accesses
         },
         witness,
+        without_witness,
     })
 }
 
@@ -322,14 +352,22 @@ fn prove(
     let hashed = usize::try_from(hashed).unwrap_or(usize::MAX);
     let made = witnesses.of_block(then, touched);
     match made.map_err(failed(number))? {
-        StateWitness::Nodes(nodes) => Ok(MadeWitness {
+        StateWitness::Nodes { nodes, opened } => Ok(MadeWitness {
             hashed,
+            opened: Some(opened),
             ..with_nodes(parent, tree, chain, block, executed, nodes)?.into()
         }),
         StateWitness::Leaves(leaves) => {
             let witness = leaves.proof.into::<Witness>();
             let witness = witness.ok_or_else(no_witnesses)?;
+            let stems: BTreeSet<[u8; 31]> = witness.keys().map(|(stem, _)| *stem).collect();
+            let opened = Opened {
+                nodes: None,
+                stems: Some(stems.len() as u64),
+                leaves: witness.keys().count() as u64,
+            };
             Ok(MadeWitness {
+                opened: Some(opened),
                 witness: Box::new(VerkleWitness {
                     number: Some(number),
                     hash: Some(block.hash),
@@ -402,6 +440,7 @@ fn prove_moving(
         hashed: witness.execution.ancestor_headers_rlp.len(),
         witness: Box::new(witness),
         chunks: BTreeSet::new(),
+        opened: None,
     })
 }
 

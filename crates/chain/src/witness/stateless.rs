@@ -14,6 +14,7 @@ use crate::executor::{
 };
 use crate::genesis::ChainSpec;
 use crate::prepare::{InputError, RecoveredBlock, SignatureRules, recover_block};
+use crate::replay::of_whole_state;
 
 /// Why a block cannot be executed over its witness, or does not hold.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +53,18 @@ pub enum StatelessError {
         /// The root that execution gives.
         actual: B256,
     },
+}
+
+impl StatelessError {
+    /// Returns whether the root after the block cannot be computed because only the whole state determines what the block
+    /// changes, like [`ReplayError::needs_whole_state`](crate::replay::ReplayError::needs_whole_state).
+    #[must_use]
+    pub fn needs_whole_state(&self) -> bool {
+        match self {
+            Self::State { error, .. } => of_whole_state(error),
+            _ => false,
+        }
+    }
 }
 
 /// Executes a block over its witness and checks receipts and post-state root. `executor` follows

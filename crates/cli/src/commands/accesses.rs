@@ -7,8 +7,7 @@ use arbor_chain::genesis::Genesis;
 use arbor_chain::prepare::{RecoveredBlock, SignatureRules, prepare};
 use arbor_chain::replay::{Options, Replay, ReplayError, Roots, Verify};
 use arbor_chain::source::{ChainInput, open_sources};
-use arbor_chain::witness::AccessCounts;
-use arbor_lab::execution::{ACCESSES, AccessTables, BLOCKS, block_with_accesses};
+use arbor_lab::execution::{ACCESSES, AccessTables, BLOCKS, ReplayedBlock, block_with_accesses};
 use serde::Serialize;
 
 use crate::args::Accesses;
@@ -18,6 +17,9 @@ use crate::{genesis, memory_replay, metrics_server, output, rules, stop};
 
 pub(crate) fn run(args: &Accesses) -> Result<()> {
     metrics_server::serve(args.metrics)?;
+    if args.to == Some(0) {
+        bail!("--to 0: block 0 has no transactions, so --from and --to begin at block 1");
+    }
     if let Some(to) = args.to.filter(|to| *to < args.from) {
         bail!(
             "--from {} comes after --to {to}: no block is between them",
@@ -53,6 +55,11 @@ struct Written {
     chunks_changed: u64,
     /// Whether blocks have witnesses under the tree.
     witnesses: bool,
+    /// The number of blocks that have no witness although the tree has witnesses.
+    blocks_without_witness: u64,
+    /// Why the first of them has none.
+    #[serde(skip)]
+    without_witness: Option<String>,
     accesses: PathBuf,
     blocks: PathBuf,
 }
@@ -88,7 +95,7 @@ fn write(
         let number = block.stats.number;
         progress.block(number, block.stats.gas);
         let written = written.get_or_insert_with(|| Written::from(args, number));
-        written.add(number, &block.accesses.counts());
+        written.add(number, &block);
     }
     progress.finish();
     if stop::asked() {
@@ -151,13 +158,21 @@ impl Written {
             chunks_read: 0,
             chunks_changed: 0,
             witnesses: args.tree.has_witnesses,
+            blocks_without_witness: 0,
+            without_witness: None,
             accesses: args.out.join(ACCESSES),
             blocks: args.out.join(BLOCKS),
         }
     }
 
-    fn add(&mut self, block: u64, counts: &AccessCounts) {
-        self.last_block = block;
+    fn add(&mut self, number: u64, block: &ReplayedBlock) {
+        self.last_block = number;
+        if let Some(reason) = &block.without_witness {
+            self.blocks_without_witness += 1;
+            self.without_witness
+                .get_or_insert_with(|| reason.to_string());
+        }
+        let counts = block.accesses.counts();
         self.accounts_read += counts.accounts_read;
         self.accounts_changed += counts.accounts_changed;
         self.slots_read += counts.slots_read;
@@ -195,6 +210,13 @@ fn tell(args: &Accesses, written: &Written) -> Result<()> {
     if !written.witnesses {
         let tree = written.tree;
         let remark = format!("{tree} has no block witnesses: the column witness_bytes is null");
+        output::remark(args.json, &remark)?;
+    }
+    if let Some(reason) = &written.without_witness {
+        let blocks = counted(written.blocks_without_witness, "block");
+        let remark = format!(
+            "no witness of {blocks}: their columns of witnesses are null. The first: {reason}"
+        );
         output::remark(args.json, &remark)?;
     }
     if let Some(to) = args.to.filter(|to| written.last_block < *to) {

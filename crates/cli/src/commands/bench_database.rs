@@ -9,6 +9,7 @@ use arbor_lab::execution::WitnessSize;
 use arbor_lab::survey;
 use serde_json::{Value, json};
 
+use super::bench_witnesses::left_out;
 use crate::args::BenchDatabase as Args;
 use crate::{database, files, metrics_server, output, report, retained};
 
@@ -55,10 +56,19 @@ pub(super) fn run(args: &Args) -> Result<()> {
         }
     }
     let mut results = serde_json::to_value(&found)?;
-    results["witnesses"] = match args.witnesses {
-        0 => Value::Null,
-        _ => json!(pool.install(|| witnesses(args, head, genesis))?),
+    let (sizes, without_witness) = match args.witnesses {
+        0 => (Value::Null, Value::Null),
+        _ => {
+            let (sizes, without) = pool.install(|| witnesses(args, head, genesis))?;
+            if without > 0 {
+                let remark = left_out(head.tree().kind().name, without);
+                output::remark(args.json, &remark)?;
+            }
+            (json!(sizes), json!(without))
+        }
     };
+    results["witnesses"] = sizes;
+    results["blocksWithoutWitness"] = without_witness;
     let envelope = measurement.finish(results);
     if args.json {
         output::json(&envelope)?;
@@ -66,14 +76,15 @@ pub(super) fn run(args: &Args) -> Result<()> {
     files::write_report(args.report.as_deref(), &envelope)
 }
 
-/// The sizes of the last blocks' witnesses; none if the tree has no witnesses.
+/// Returns the sizes of the last blocks' witnesses, none if the tree has no witnesses, and the number of blocks that have no
+/// witness because only the whole state determines what they change.
 fn witnesses(
     args: &Args,
     head: arbor_state::Head<'_>,
     mut genesis: arbor_chain::genesis::Genesis,
-) -> Result<Vec<WitnessSize>> {
+) -> Result<(Vec<WitnessSize>, u64)> {
     if !head.tree().kind().has_witnesses {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), 0));
     }
     let rules = database::folder(&args.database.db)
         .rules()?
@@ -92,7 +103,7 @@ fn witnesses(
     let mut input = open_sources(&args.chain)?;
     input.skip_to(first)?;
     let mut parent = head.at(before)?;
-    let mut sizes = Vec::new();
+    let (mut sizes, mut without_witness) = (Vec::new(), 0);
     for number in first..=latest.block_number {
         let raw = input.next_raw()?;
         let raw = raw.with_context(|| format!("the chain ends before block {number}"))?;
@@ -107,11 +118,14 @@ fn witnesses(
             transactions: block.block.body.transactions.len() as u64,
             ..about
         };
-        let made = make_witness(&parent, chain, &block, rules.executor(), false)?;
-        sizes.push(about.of(&made));
+        match make_witness(&parent, chain, &block, rules.executor(), false) {
+            Ok(made) => sizes.push(about.of(&made)),
+            Err(error) if error.needs_whole_state() => without_witness += 1,
+            Err(error) => return Err(error.into()),
+        }
         if number < latest.block_number {
             parent = parent.next()?;
         }
     }
-    Ok(sizes)
+    Ok((sizes, without_witness))
 }

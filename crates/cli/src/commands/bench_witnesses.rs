@@ -11,6 +11,7 @@ use arbor_state::TreeKind;
 use serde_json::json;
 
 use crate::args::BenchWitnesses;
+use crate::output::counted;
 use crate::progress::Progress;
 use crate::{files, memory_replay, metrics_server, output, report, stop};
 
@@ -39,11 +40,20 @@ pub(super) fn run(args: &BenchWitnesses) -> Result<()> {
     let input = open_sources(&args.chain)?;
     let (genesis, _) = crate::genesis::of_input(args.genesis.as_deref(), None, &input)?;
     genesis.check_chain(&input)?;
-    let mut found = Vec::new();
+    let (mut found, mut left) = (Vec::new(), Vec::new());
     for tree in &args.trees {
-        let sizes = sizes(args, tree, &genesis)?;
+        let Measured {
+            sizes,
+            without_witness,
+        } = measure(args, tree, &genesis)?;
+        if without_witness > 0 {
+            output::remark(args.json, &left_out(tree.name, without_witness))?;
+        }
         if sizes.is_empty() {
-            bail!("no blocks: the chain ends with its genesis");
+            match without_witness {
+                0 => bail!("no blocks: the chain ends with its genesis"),
+                _ => bail!("{}: no block has a witness", tree.name),
+            }
         }
         if !args.json {
             output::line(&format!(
@@ -54,14 +64,15 @@ pub(super) fn run(args: &BenchWitnesses) -> Result<()> {
             output::table(&table(&sizes))?;
         }
         found.push((tree.name, sizes));
+        left.push(without_witness);
     }
     if let Some(file) = &args.plot {
         let plot = distribution(&found);
         std::fs::write(file, plot).with_context(|| format!("writing {}", file.display()))?;
     }
-    let trees = found
-        .iter()
-        .map(|(tree, sizes)| json!({ "tree": tree, "blocks": sizes }));
+    let trees = found.iter().zip(left).map(|((tree, sizes), left)| {
+        json!({ "tree": tree, "blocks": sizes, "blocksWithoutWitness": left })
+    });
     let envelope = measurement.finish(trees.collect());
     if args.json {
         output::json(&envelope)?;
@@ -69,25 +80,46 @@ pub(super) fn run(args: &BenchWitnesses) -> Result<()> {
     files::write_report(args.report.as_deref(), &envelope)
 }
 
+/// The witnesses of a chain's blocks.
+struct Measured {
+    sizes: Vec<WitnessSize>,
+    /// The number of other blocks, which have no witness.
+    without_witness: u64,
+}
+
+/// Says how many blocks are left out of the figures, and why.
+pub(super) fn left_out(tree: &str, blocks: u64) -> String {
+    format!(
+        "{tree}: {} left out: a contract loses its storage or its code there, and only the whole state shows what goes with it",
+        counted(blocks, "block")
+    )
+}
+
 /// Replays the chain in memory, block by block, with a witness of each.
-fn sizes(args: &BenchWitnesses, kind: &TreeKind, genesis: &Genesis) -> Result<Vec<WitnessSize>> {
+fn measure(args: &BenchWitnesses, kind: &TreeKind, genesis: &Genesis) -> Result<Measured> {
     let mut replay = memory_replay::begin(kind, None, genesis, args.memory)?;
     let mut input = open_sources(&args.chain)?;
     let last = args.to.or(ChainInput::last(&input).map(|link| link.number));
     input.skip_to(1)?;
     let rules = SignatureRules::new(&genesis.spec);
     let mut progress = Progress::new("witnesses", 1, last);
-    let mut sizes = Vec::new();
+    let (mut sizes, mut without_witness) = (Vec::new(), 0);
     while let Some(raw) = input.next_raw()? {
         if args.to.is_some_and(|to| raw.header.number > to) || stop::asked() {
             break;
         }
-        let size = block_with_witness(&mut replay, prepare(raw, rules)?, genesis)?;
-        progress.block(size.block, size.gas);
-        sizes.push(size);
+        let (number, gas) = (raw.header.number, raw.header.gas_used);
+        match block_with_witness(&mut replay, prepare(raw, rules)?, genesis)? {
+            Some(size) => sizes.push(size),
+            None => without_witness += 1,
+        }
+        progress.block(number, gas);
     }
     progress.finish();
-    Ok(sizes)
+    Ok(Measured {
+        sizes,
+        without_witness,
+    })
 }
 
 /// Values of some of the blocks, ascending; of none, nothing.

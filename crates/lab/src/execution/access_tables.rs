@@ -4,8 +4,10 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 
 use alloy_primitives::{Address, U256};
-use arbor_chain::witness::{Access, AccountAccesses, BlockWitnessSize};
+use arbor_chain::replay::BlockStats;
+use arbor_chain::witness::{Access, AccessCounts, AccountAccesses, BlockWitnessSize, PaidLeaves};
 use arbor_metrics::parquet_table::{Cell, Column, Compression, Kind, ParquetError, ParquetTable};
+use arbor_state::Opened;
 
 use super::block_accesses::ReplayedBlock;
 
@@ -84,6 +86,7 @@ impl AccessTables {
             accesses: table.map_err(parquet(&path))?,
             blocks: BlocksTable {
                 waiting: Some(blocks),
+                held: Vec::new(),
                 begun: None,
             },
             folder,
@@ -177,12 +180,36 @@ fn add_account(
     Ok(rows)
 }
 
-/// The table of blocks. Its columns depend on the form of the witnesses, which the first block shows.
+/// The table of blocks. Its columns depend on the form of the witnesses, which the first witness shows.
 #[derive(Debug)]
 struct BlocksTable {
-    /// The file, before the first block.
+    /// The file, until the columns are known.
     waiting: Option<File>,
+    /// Rows that wait for the columns: under a tree with witnesses, the first blocks may have none.
+    held: Vec<BlockRow>,
     begun: Option<BegunBlocks>,
+}
+
+/// A block as its row needs it.
+#[derive(Debug)]
+struct BlockRow {
+    stats: BlockStats,
+    counts: AccessCounts,
+    paid: Option<PaidLeaves>,
+    opened: Option<Opened>,
+    witness: Option<BlockWitnessSize>,
+}
+
+impl BlockRow {
+    fn of(block: &ReplayedBlock) -> Self {
+        Self {
+            stats: block.stats,
+            counts: block.accesses.counts(),
+            paid: block.accesses.paid,
+            opened: block.opened,
+            witness: block.witness.clone(),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -203,16 +230,27 @@ impl BlocksTable {
     }
 
     fn add(&mut self, block: &ReplayedBlock) -> Result<(), ParquetError> {
+        self.held.push(BlockRow::of(block));
+        if self.begun.is_none() && block.without_witness.is_some() {
+            return Ok(());
+        }
         let witness = block.witness.iter();
         self.begin(witness.flat_map(parts).map(|(name, _)| name).collect())?;
-        match &mut self.begun {
-            Some(begun) => add_block(&mut begun.table, &begun.parts, block),
-            None => Err(failed_before()),
+        self.write_held()
+    }
+
+    /// Writes the rows that wait.
+    fn write_held(&mut self) -> Result<(), ParquetError> {
+        let begun = self.begun.as_mut().ok_or_else(failed_before)?;
+        for row in self.held.drain(..) {
+            add_block(&mut begun.table, &begun.parts, &row)?;
         }
+        Ok(())
     }
 
     fn finish(mut self) -> Result<(), ParquetError> {
         self.begin(Vec::new())?;
+        self.write_held()?;
         self.begun.ok_or_else(failed_before)?.table.finish()
     }
 }
@@ -250,6 +288,8 @@ fn block_columns(parts: &[String]) -> Vec<Column> {
     columns.extend(counts.map(|name| Column::required(name, Kind::U64)));
     let events = ["events_header", "events_code", "events_storage"];
     columns.extend(events.map(|name| Column::optional(name, Kind::U64)));
+    let opened = ["opened_nodes", "opened_stems", "opened_leaves"];
+    columns.extend(opened.map(|name| Column::optional(name, Kind::U64)));
     columns.push(Column::optional("witness_bytes", Kind::U64));
     let parts = parts.iter();
     columns.extend(parts.map(|name| Column::optional(name, Kind::U64)));
@@ -259,9 +299,9 @@ fn block_columns(parts: &[String]) -> Vec<Column> {
 fn add_block(
     table: &mut ParquetTable,
     columns: &[String],
-    block: &ReplayedBlock,
+    block: &BlockRow,
 ) -> Result<(), ParquetError> {
-    let (stats, counts) = (&block.stats, block.accesses.counts());
+    let (stats, counts) = (&block.stats, &block.counts);
     let mut cells = vec![Cell::Number(stats.number), Cell::Bytes(&stats.hash[..])];
     let numbers = [
         stats.timestamp,
@@ -276,9 +316,15 @@ fn add_block(
         stats.nodes,
     ];
     cells.extend(numbers.map(Cell::Number));
-    let paid = block.accesses.paid;
-    let events = paid.map(|paid| [paid.header, paid.code, paid.storage]);
+    let events = block
+        .paid
+        .map(|paid| [paid.header, paid.code, paid.storage]);
     cells.extend(events.map_or([Cell::Null; 3], |events| events.map(Cell::Number)));
+    let opened = block
+        .opened
+        .map(|opened| [opened.nodes, opened.stems, Some(opened.leaves)]);
+    let opened = opened.unwrap_or_default();
+    cells.extend(opened.map(|count| count.map_or(Cell::Null, Cell::Number)));
     let bytes = block.witness.as_ref().map(|size| {
         let parts = size.parts.0.iter();
         parts.map(|(_, bytes)| bytes).sum()
@@ -368,6 +414,9 @@ impl Drop for Folder {
 
 #[cfg(test)]
 mod tests {
+    use arbor_chain::replay::ReplayError;
+    use arbor_chain::witness::{BlockAccesses, Named};
+
     use super::*;
 
     fn names(dir: &Path) -> Vec<String> {
@@ -378,6 +427,46 @@ mod tests {
             .collect();
         names.sort();
         names
+    }
+
+    /// Under a tree with witnesses, a block may have none. Its row had to wait for the columns if it was the first.
+    #[test]
+    fn rows_wait_for_the_first_witness() {
+        let replayed = |number, witness: Option<u64>| ReplayedBlock {
+            accesses: BlockAccesses::default(),
+            opened: None,
+            without_witness: witness.is_none().then_some(ReplayError::NoParent(number)),
+            witness: witness.map(|nodes| BlockWitnessSize {
+                counts: Named(vec![("nodes", nodes)]),
+                parts: Named(vec![("nodes", 100 * nodes)]),
+                others: Named(Vec::new()),
+            }),
+            stats: BlockStats {
+                number,
+                ..BlockStats::default()
+            },
+        };
+        let temporary = tempfile::tempdir().expect("a folder");
+        let dir = temporary.path().join("accesses");
+        let mut tables = AccessTables::create(&dir).expect("a new folder");
+        for number in 1..=2 {
+            tables.add(&replayed(number, None)).expect("added");
+        }
+        assert_eq!(tables.blocks.held.len(), 2);
+        tables.add(&replayed(3, Some(5))).expect("added");
+        tables.add(&replayed(4, None)).expect("added");
+        assert!(tables.blocks.held.is_empty());
+        let begun = tables.blocks.begun.as_ref().expect("the columns are known");
+        assert_eq!(begun.parts, ["witness_nodes", "witness_nodes_bytes"]);
+        tables.finish().expect("written");
+        assert_eq!(names(&dir), [ACCESSES, BLOCKS]);
+
+        // No block has a witness.
+        let dir = temporary.path().join("none");
+        let mut tables = AccessTables::create(&dir).expect("a new folder");
+        tables.add(&replayed(1, None)).expect("added");
+        tables.finish().expect("written");
+        assert_eq!(names(&dir), [ACCESSES, BLOCKS]);
     }
 
     #[test]

@@ -4,7 +4,10 @@ use arbor_chain::genesis::Genesis;
 use arbor_chain::prepare::RecoveredBlock;
 use arbor_chain::replay::{BlockStats, Chain, Options, Replay, ReplayError, Roots, Verify};
 use arbor_chain::rules::ChainRules;
-use arbor_chain::witness::{AccessedBlock, BlockAccesses, BlockWitnessSize, block_accesses};
+use arbor_chain::witness::{
+    AccessedBlock, BlockAccesses, BlockWitnessSize, MadeWitness, block_accesses,
+};
+use arbor_state::Opened;
 use arbor_versions::Version;
 
 use super::witness_size::{check_root, wrong_witness};
@@ -14,8 +17,12 @@ use super::witness_size::{check_root, wrong_witness};
 pub struct ReplayedBlock {
     /// All that the block reads and changes.
     pub accesses: BlockAccesses,
-    /// The size of its witness; `None` if the tree has no witnesses.
+    /// The size of its witness; `None` if the tree has no witnesses, or if `without_witness` has a reason.
     pub witness: Option<BlockWitnessSize>,
+    /// What the block opens in the tree; `None` without a witness.
+    pub opened: Option<Opened>,
+    /// Why this block has no witness although the tree has witnesses.
+    pub without_witness: Option<ReplayError>,
     /// What the replay counted.
     pub stats: BlockStats,
 }
@@ -38,8 +45,12 @@ pub fn block_with_accesses(
         .at(head)
         .map_err(|error| ReplayError::State { number, error })?;
     let chain = Chain::of(genesis);
-    let AccessedBlock { accesses, witness } =
-        block_accesses(&parent, chain, &block, rules.executor())?;
+    let AccessedBlock {
+        accesses,
+        witness,
+        without_witness,
+    } = block_accesses(&parent, chain, &block, rules.executor())?;
+    let opened = witness.as_ref().and_then(MadeWitness::opened);
     let mut size = None;
     let mut root = None;
     if let Some(mut made) = witness {
@@ -67,6 +78,8 @@ pub fn block_with_accesses(
     Ok(ReplayedBlock {
         accesses,
         witness: size,
+        opened,
+        without_witness,
         stats,
     })
 }

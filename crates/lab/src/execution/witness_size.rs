@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use alloy_primitives::B256;
+use arbor_state::Historical;
 use arbor_verify::mpt::MissingAccounts;
 use arbor_versions::Version;
 use serde::Serialize;
@@ -11,7 +12,7 @@ use arbor_chain::executor::Executor;
 use arbor_chain::genesis::Genesis;
 use arbor_chain::prepare::RecoveredBlock;
 use arbor_chain::replay::{Chain, Replay, ReplayError};
-use arbor_chain::witness::stateless::replay_witness;
+use arbor_chain::witness::stateless::{StatelessError, replay_witness};
 use arbor_chain::witness::{BlockWitnessSize, MadeWitness, make_witness};
 
 /// What the witness of a block takes, without the headers of ancestors, which are the same under any tree.
@@ -42,13 +43,43 @@ pub struct WitnessSize {
 /// Replays one block, on this thread, after making its witness, which is checked: the block is executed over its compact
 /// form, and the root after it is compared. Nothing else may hash meanwhile, because the counts are the process's.
 ///
+/// Returns `None` for a block that cannot be checked with a witness, because only the whole state determines what the block
+/// changes ([`ReplayError::needs_whole_state`]).
+///
 /// # Errors
 /// What does not hold, the witness included.
 pub fn block_with_witness(
     replay: &mut Replay,
     block: RecoveredBlock,
     genesis: &Genesis,
-) -> Result<WitnessSize, ReplayError> {
+) -> Result<Option<WitnessSize>, ReplayError> {
+    let number = block.block.header.number;
+    let state = replay.state().reader();
+    let head = state.meta().map_or(Version(0), |head| head.version);
+    let parent = state
+        .at(head)
+        .map_err(|error| ReplayError::State { number, error })?;
+    let measured = match measure(&parent, &block, genesis) {
+        Ok(measured) => Some(measured),
+        Err(error) if error.needs_whole_state() => None,
+        Err(error) => return Err(error),
+    };
+    replay.block(block)?;
+    let Some((size, root)) = measured else {
+        return Ok(None);
+    };
+    if let Some(root) = root {
+        check_root(replay, number, root)?;
+    }
+    Ok(Some(size))
+}
+
+/// Makes the witness of a block and checks it; returns its size, and the root after it if that follows from it.
+fn measure(
+    parent: &Historical<'_>,
+    block: &RecoveredBlock,
+    genesis: &Genesis,
+) -> Result<(WitnessSize, Option<B256>), ReplayError> {
     let number = block.block.header.number;
     let about = WitnessSize {
         block: number,
@@ -56,13 +87,8 @@ pub fn block_with_witness(
         gas: block.block.header.gas_used,
         ..WitnessSize::default()
     };
-    let state = replay.state().reader();
-    let head = state.meta().map_or(Version(0), |head| head.version);
-    let parent = state
-        .at(head)
-        .map_err(|error| ReplayError::State { number, error })?;
     let wrong = wrong_witness(number);
-    let mut made = make_witness(&parent, Chain::of(genesis), &block, Executor::new(), false)?;
+    let mut made = make_witness(parent, Chain::of(genesis), block, Executor::new(), false)?;
     let mut size = about.of(&made);
     let found = made.witness.complete();
     let found = found.map_err(|error| wrong(error.to_string()))?;
@@ -81,17 +107,17 @@ pub fn block_with_witness(
         let expanded = witness.with_compact(&compact.bytes);
         let expanded = expanded.map_err(|error| wrong(error.to_string()))?;
         let (executor, missing) = (Executor::new(), MissingAccounts::Error);
-        replay_witness(&expanded, &genesis.spec, missing, executor)
-            .map_err(|error| wrong(error.to_string()))?;
+        replay_witness(&expanded, &genesis.spec, missing, executor).map_err(
+            |error| match error {
+                StatelessError::State { number, error } => ReplayError::State { number, error },
+                error => wrong(error.to_string()),
+            },
+        )?;
         let after = arbor_metrics::snapshot().into_iter().zip(before);
         let work = after.map(|((name, after), (_, before))| (name, after - before));
         size.work = work.filter(|(name, _)| WORK.contains(name)).collect();
     }
-    replay.block(block)?;
-    if let Some(found) = found {
-        check_root(replay, number, found)?;
-    }
-    Ok(size)
+    Ok((size, found))
 }
 
 /// Returns the error for a block's witness that does not hold.

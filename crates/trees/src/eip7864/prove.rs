@@ -1,7 +1,8 @@
 //! Proofs of accounts and slots, and what a block touches.
 
-use alloy_primitives::Bytes;
-use arbor_state_tree::{AccountSlots, StateError, Then, Touched, own};
+use std::collections::BTreeSet;
+
+use arbor_state_tree::{AccountSlots, Opened, StateError, StateWitness, Then, Touched, own};
 use arbor_tree_eip7864::{Path, select, select_for_updates};
 use arbor_verify::eip7864::{AccountsMultiproof, HashName, MultiproofFile, keys_of};
 
@@ -16,6 +17,9 @@ fn nodes<'t>(then: &'t dyn Then) -> Result<AtVersion<'t>, StateError> {
         head: AtHead(then.view()),
     })
 }
+
+/// Bits of a key that are its stem: 31 of its 32 bytes (EIP-7864, "Tree structure").
+const STEM_BITS: usize = 248;
 
 /// Proves accounts and slots of them by one proof.
 pub(super) fn prove_accounts(
@@ -41,7 +45,7 @@ pub(super) fn block_proof(
     tree: Eip7864,
     then: &dyn Then,
     touched: Touched<'_>,
-) -> Result<Bytes, StateError> {
+) -> Result<StateWitness, StateError> {
     let stems = tree.stems();
     let code = code_after(then.view(), touched.changes);
     let flat = flat_changes(then, touched.changes, &code)?;
@@ -64,5 +68,15 @@ pub(super) fn block_proof(
     let updates = updates(&changes);
     let selection = select_for_updates(&nodes, tree.hasher, tree.packing, &keys, &updates);
     let selection = selection.map_err(failed)?;
-    Ok(selection.multiproof().encode().into())
+    let updated = updates.iter().map(|update| update.key);
+    let leaves: BTreeSet<Path> = keys.iter().copied().chain(updated).collect();
+    let of_leaves: BTreeSet<Path> = leaves.iter().map(|key| key.prefix(STEM_BITS)).collect();
+    Ok(StateWitness::Nodes {
+        nodes: vec![selection.multiproof().encode().into()],
+        opened: Opened {
+            nodes: Some(selection.nodes().count() as u64),
+            stems: Some(of_leaves.len() as u64),
+            leaves: leaves.len() as u64,
+        },
+    })
 }

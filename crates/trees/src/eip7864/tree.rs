@@ -205,8 +205,6 @@ impl Witnesses for Eip7864 {
     }
 
     fn of_block(&self, then: &dyn Then, touched: Touched<'_>) -> Result<StateWitness, StateError> {
-        Ok(StateWitness::Nodes(vec![block_proof(
-            *self, then, touched,
-        )?]))
+        block_proof(*self, then, touched)
     }
 }

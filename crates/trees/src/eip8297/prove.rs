@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use super::failed;
 use alloy_primitives::{B256, Bytes, U64, U256};
-use arbor_state_tree::{AccountSlots, FlatRecords, StateError, Then, Touched, own};
+use arbor_state_tree::{
+    AccountSlots, FlatRecords, Opened, StateError, StateWitness, Then, Touched, own,
+};
 use arbor_tree_eip8297::{NodeMessage, Path, prove, prove_many, witness};
 use arbor_verify::eip8297::{
     AccountProof, Code, FIELDS, HashName, ProofFormat, SlotProof, StateMultiproof, code_leaves,
@@ -93,12 +95,12 @@ pub(super) fn block_nodes(
     tree: Eip8297,
     then: &dyn Then,
     touched: Touched<'_>,
-) -> Result<Vec<Bytes>, StateError> {
+) -> Result<StateWitness, StateError> {
     let embedding = tree.embedding();
     let code = code_after(then.view(), touched.changes);
     let flat = flat_changes(then, touched.changes, &code)?;
     let updates = leaf_updates(flat.flat(), embedding, &code)?;
-    let mut keys: BTreeSet<Path> = BTreeSet::new();
+    let (mut keys, mut ways) = (BTreeSet::<Path>::new(), BTreeSet::<Path>::new());
     let changed = touched.changes.accounts.iter();
     let changed =
         changed.map(|(address, change)| (address, change.slots.keys().copied().collect()));
@@ -118,7 +120,7 @@ pub(super) fn block_nodes(
         // without nonce and code.
         let record = account_record(then, *address)?;
         if record.is_none_or(|of| of.code == Code::None && of.account.nonce == 0) {
-            keys.extend(storage_ways(&hash));
+            ways.extend(storage_ways(&hash));
         }
     }
     for change in touched.changes.accounts.values() {
@@ -130,8 +132,20 @@ pub(super) fn block_nodes(
             keys.extend(leaves.first().map(|leaf| leaf.key));
         }
     }
-    let keys: Vec<Path> = keys.into_iter().collect();
+    // Paths that show whether there is storage lead to no leaf.
+    let updated = updates.iter().map(|update| update.key);
+    let updated = updated.filter(|key| !keys.contains(key));
+    let leaves = keys.len() + updated.collect::<BTreeSet<Path>>().len();
+    let keys: Vec<Path> = keys.union(&ways).copied().collect();
     let (_, nodes) =
         witness(&nodes(then)?, tree.hasher, tree.packing, &keys, &updates).map_err(failed)?;
-    Ok(bytes(nodes))
+    let opened = Opened {
+        nodes: Some(nodes.len() as u64),
+        stems: None,
+        leaves: leaves as u64,
+    };
+    Ok(StateWitness::Nodes {
+        nodes: bytes(nodes),
+        opened,
+    })
 }

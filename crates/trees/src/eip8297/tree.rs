@@ -172,6 +172,6 @@ impl Witnesses for Eip8297 {
     }
 
     fn of_block(&self, then: &dyn Then, touched: Touched<'_>) -> Result<StateWitness, StateError> {
-        Ok(StateWitness::Nodes(block_nodes(*self, then, touched)?))
+        block_nodes(*self, then, touched)
     }
 }

@@ -22,7 +22,7 @@ use arbor_state_tree::{
 use arbor_state_tree::{BlockMemory, RootPlace, RootThreads, StoredAs, TreeKind, Zeros};
 use arbor_state_tree::{Check, CheckedPart};
 use arbor_state_tree::{
-    InnerRoots, Nodes, StateWitness, Then, Touched, WitnessForm, Witnesses, own_mut,
+    InnerRoots, Nodes, Opened, StateWitness, Then, Touched, WitnessForm, Witnesses, own_mut,
 };
 use arbor_state_tree::{Seen, StoredRecord};
 
@@ -185,8 +185,24 @@ impl Witnesses for MerklePatricia {
             transactions: touched.transactions,
         };
         let nodes = witness_nodes(&AtVersion(then), names)?;
-        Ok(StateWitness::Nodes(nodes))
+        let opened = Opened {
+            nodes: Some(nodes.len() as u64),
+            stems: None,
+            leaves: touched_leaves(touched),
+        };
+        Ok(StateWitness::Nodes { nodes, opened })
     }
+}
+
+/// Counts the accounts and slots that a block reads or changes.
+fn touched_leaves(touched: Touched<'_>) -> u64 {
+    let mut names = touched.reads.clone();
+    let changes = std::iter::once(touched.changes).chain(touched.transactions);
+    for (address, change) in changes.flat_map(|changes| &changes.accounts) {
+        let slots = names.entry(*address).or_default();
+        slots.extend(change.slots.keys());
+    }
+    names.values().map(|slots| 1 + slots.len() as u64).sum()
 }
 
 impl InnerRoots for MerklePatricia {
