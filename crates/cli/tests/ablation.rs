@@ -48,7 +48,7 @@ fn check(folder: &Folder, tree: &str, out: &str, own: &[&str]) -> Value {
     let different: BTreeSet<_> = techniques.iter().collect();
     assert_eq!(different.len(), techniques.len(), "{techniques:?}");
     let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{ablation}"));
-    for name in ["wall_s", "cpu_s", "store_bytes", "disk_bytes"] {
+    for name in ["blocks_s", "cpu_s", "store_bytes", "disk_bytes"] {
         let all_on = number(&ablation["all_on"][name]);
         for without in ablation["without"].as_array().expect("a list") {
             let (cost, ratio) = (&without["costs"][name], &without["ratios"][name]);
@@ -85,6 +85,7 @@ fn check(folder: &Folder, tree: &str, out: &str, own: &[&str]) -> Value {
         "{}",
         &title[..80]
     );
+    assert!(page.contains("switched off by"));
     let written = fs::read_to_string(folder.path(out).join("results.json")).expect("results");
     let written: Value = serde_json::from_str(&written).expect("JSON");
     assert_eq!(written, report);
@@ -127,7 +128,9 @@ fn each_technique_of_a_tree_is_switched_off_by_itself() {
     assert!(!told.contains("replaying"), "{told}");
     for word in [
         "ratios to verkle",
+        "time of blocks",
         "CPU time",
+        "spread of the time",
         "one inversion for the scalars of many commitments",
         "report: v/report.html",
     ] {

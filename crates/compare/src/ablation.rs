@@ -19,9 +19,9 @@ pub struct Switch {
 /// The costs of a replay, or the ratios of these costs to the costs of another replay. A figure is `None` if the system does not count it.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Costs {
-    /// Wall time in seconds, the median of all runs.
-    pub wall_s: Option<f64>,
-    /// Processor time in seconds, of the program and of the system for it, the median of all runs.
+    /// Wall time of the blocks in seconds, without the start and the end of the process, the median of all runs.
+    pub blocks_s: Option<f64>,
+    /// Processor time in seconds, of the program and of the system for it, start and end included, the median of all runs.
     pub cpu_s: Option<f64>,
     /// Bytes handed to the store.
     pub store_bytes: Option<f64>,
@@ -41,6 +41,9 @@ pub struct Without {
     pub costs: Costs,
     /// The costs, divided by those of the tree with all techniques.
     pub ratios: Costs,
+    /// The distance between the least and the greatest time of the blocks in the runs, as a part of the median; `None` if
+    /// there is one run.
+    pub spread: Option<f64>,
 }
 
 /// The costs of a tree with all techniques, and without each of them.
@@ -50,6 +53,8 @@ pub struct Ablation {
     pub side: String,
     /// The costs of the replays with all techniques.
     pub all_on: Costs,
+    /// The spread of its times, as in [`Without::spread`].
+    pub spread: Option<f64>,
     /// The tree without each technique. A side whose runs failed is left out.
     pub without: Vec<Without>,
 }
@@ -83,14 +88,16 @@ impl Ablation {
             let costs = costs(results, &side)?;
             Some(Without {
                 switch: switch.clone(),
-                side,
                 costs,
                 ratios: costs.divided_by(&all_on),
+                spread: spread(results, &side),
+                side,
             })
         });
         Ok(Self {
             side: tree.to_owned(),
             all_on,
+            spread: spread(results, tree),
             without: without.collect(),
         })
     }
@@ -100,11 +107,16 @@ impl Ablation {
         let mut table = Table::new([
             "without",
             "switched off by",
-            "wall time",
+            "time of blocks",
             "CPU time",
             "to the store",
             "on disk",
+            "spread of the time",
         ]);
+        let spread = |part: Option<f64>| match part {
+            Some(part) => format!("{:.1} %", 100.0 * part),
+            None => "-".to_owned(),
+        };
         let figures = |costs: &Costs| {
             costs.each().map(|(kind, value)| match value {
                 Some(value) => show(kind, value),
@@ -118,13 +130,25 @@ impl Ablation {
             })
         };
         let begin = ["(nothing: all are on)".to_owned(), String::new()];
-        table.row(begin.into_iter().chain(figures(&self.all_on)));
+        let figures = figures(&self.all_on).into_iter();
+        table.row(
+            begin
+                .into_iter()
+                .chain(figures)
+                .chain([spread(self.spread)]),
+        );
         for without in &self.without {
             let begin = [
                 without.switch.technique.clone(),
                 without.switch.word.clone(),
             ];
-            table.row(begin.into_iter().chain(ratios(&without.ratios)));
+            let ratios = ratios(&without.ratios).into_iter();
+            table.row(
+                begin
+                    .into_iter()
+                    .chain(ratios)
+                    .chain([spread(without.spread)]),
+            );
         }
         table
     }
@@ -133,7 +157,7 @@ impl Ablation {
 impl Costs {
     fn each(&self) -> [(Kind, Option<f64>); 4] {
         [
-            (Kind::Time, self.wall_s),
+            (Kind::Time, self.blocks_s),
             (Kind::Time, self.cpu_s),
             (Kind::Bytes, self.store_bytes),
             (Kind::Observed, self.disk_bytes),
@@ -145,7 +169,7 @@ impl Costs {
             Some(mine? / other.filter(|other| *other != 0.0)?)
         };
         Self {
-            wall_s: ratio(self.wall_s, other.wall_s),
+            blocks_s: ratio(self.blocks_s, other.blocks_s),
             cpu_s: ratio(self.cpu_s, other.cpu_s),
             store_bytes: ratio(self.store_bytes, other.store_bytes),
             disk_bytes: ratio(self.disk_bytes, other.disk_bytes),
@@ -171,11 +195,19 @@ fn costs(results: &Results, side: &str) -> Option<Costs> {
     });
     let middle = |name: &str| Some(of(name)?.median);
     Some(Costs {
-        wall_s: middle("wall_s"),
+        blocks_s: middle("blocks_s"),
         cpu_s: cpu,
         store_bytes: middle("store_bytes"),
         disk_bytes: middle("disk_bytes"),
     })
+}
+
+/// The spread of the times of a side's runs; `None` if there are not several.
+fn spread(results: &Results, side: &str) -> Option<f64> {
+    let mut columns = results.trees.iter();
+    let place = columns.position(|column| column.side.name == side)?;
+    let times = results.figure("blocks_s")?.trees[place].as_ref()?;
+    (times.values.len() > 1).then(|| times.spread())
 }
 
 #[cfg(test)]
@@ -227,14 +259,15 @@ mod tests {
             panic!("{found:?}");
         };
         assert_eq!(
-            (shallow.ratios.wall_s, shallow.ratios.cpu_s),
+            (shallow.ratios.blocks_s, shallow.ratios.cpu_s),
             (Some(1.5), Some(1.5))
         );
         assert_eq!(
-            (in_turn.ratios.wall_s, in_turn.ratios.cpu_s),
+            (in_turn.ratios.blocks_s, in_turn.ratios.cpu_s),
             (Some(0.5), Some(0.5))
         );
         assert_eq!(shallow.ratios.store_bytes, Some(1.0));
+        assert_eq!((found.spread, shallow.spread), (Some(0.0), None));
         assert_eq!(
             shallow.ratios.disk_bytes, None,
             "these runs have no such figure"

@@ -133,6 +133,7 @@ impl Comparison<'_> {
             plan: self.plan,
             folder: self.folder,
             copy: self.copy,
+            tell: self.tell,
         };
         for side in &self.plan.trees {
             if progress.failed_sides.contains(&side.name) {

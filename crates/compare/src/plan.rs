@@ -193,6 +193,9 @@ pub struct Plan {
     pub paths: Vec<PathBuf>,
     /// The genesis, as `--genesis` names it.
     pub genesis: Option<String>,
+    /// The folder of the large state that the sides begin with, and the workload of the blocks over it.
+    #[serde(default)]
+    pub state: Option<(String, String)>,
     /// The sides, in their order; the others are compared with the first.
     pub trees: Vec<Side>,
     /// Runs of each side.
@@ -252,10 +255,19 @@ fn short(value: &Value) -> String {
     match value {
         Value::Null => "none".to_owned(),
         Value::String(text) => text.clone(),
-        Value::Array(values) => match values.iter().map(|value| value["name"].as_str()).collect() {
-            Some::<Vec<_>>(names) => names.join(","),
-            None => value.to_string(),
-        },
+        Value::Array(values) => {
+            let name = |value: &Value| {
+                let name = value["name"].as_str()?;
+                Some(match value["start"].as_str() {
+                    Some(start) => format!("{name} (from {start})"),
+                    None => name.to_owned(),
+                })
+            };
+            match values.iter().map(name).collect() {
+                Some::<Vec<_>>(names) => names.join(","),
+                None => value.to_string(),
+            }
+        }
         other => other.to_string(),
     }
 }

@@ -44,6 +44,7 @@ pub(crate) mod tests {
             chain: vec![("chain.rlp".to_owned(), 3)],
             paths: vec!["chain.rlp".into()],
             genesis: None,
+            state: None,
             trees: sides.iter().map(side).collect(),
             repetitions: 2,
             cache: Cache::Warm,
@@ -69,6 +70,8 @@ pub(crate) mod tests {
                     "first_block": 1, "blocks": 9, "transactions": 5, "gas": 7, "nodes": nodes,
                 },
                 "counters": { "hashes": 2 * nodes, "roots": 0 },
+                "start_s": 0.0,
+                "end_s": 0.0,
                 "database": { "bytes": { "flat": 10, "nodes": 20 }, "cache_hits": nodes },
             }),
         );

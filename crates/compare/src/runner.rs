@@ -31,6 +31,8 @@ pub(crate) struct Runner<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) folder: &'a Folder,
     pub(crate) copy: &'a CopyDatabase<'a>,
+    /// Takes a line about what goes on.
+    pub(crate) tell: &'a dyn Fn(&str),
 }
 
 /// The environment variable that names the process which started a run. A run ends with that process.
@@ -85,14 +87,18 @@ impl Runner<'_> {
         let roots_file = work.join("roots");
         let roots = fs::read(&roots_file).map_err(of_file(&roots_file))?;
         // Later runs of a side must have the roots of its first.
-        if repetition == 1
-            && self.plan.verify
-            && let Some(ended) = steps.step(&self.verify_words())?
-        {
-            return Ok(ended);
+        if repetition == 1 && self.plan.verify {
+            (self.tell)(&format!("{}: checking its whole database", side.name));
+            if let Some(ended) = steps.step(&self.verify_words())? {
+                return Ok(ended);
+            }
         }
         let (mut survey, mut inspection, mut growth) = (None, None, Vec::new());
         if repetition == 1 && self.plan.survey {
+            (self.tell)(&format!(
+                "{}: measuring tables, proofs, updates and witnesses",
+                side.name
+            ));
             // A side that moves has another tree at each point, and witnesses at some of them alone.
             if side.moves.is_none() {
                 if let Some(ended) = steps.step(&self.survey_words())? {
@@ -160,8 +166,13 @@ impl Runner<'_> {
             paths.push(db);
         }
         let files = cache::forget(&paths).map_err(of_file(db))?;
+        let copy = if db.exists() {
+            " and of the copied start database"
+        } else {
+            ""
+        };
         Ok(format!(
-            "cold: posix_fadvise(DONTNEED) of {files} files, those of the chain and of the start database"
+            "cold: posix_fadvise(DONTNEED) of {files} files, those of the chain{copy}"
         ))
     }
 

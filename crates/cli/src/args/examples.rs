@@ -9,7 +9,7 @@ Examples:
   arbor replay --witness witness.json.gz
   arbor replay --witness answer.json --witness-chain chain";
 pub(super) const COMPARE: &str = "\
-Every run is checked, outside the times: all runs end at the same block, runs of one tree have the same roots, and `arbor verify` accepts each database. If a run fails, its log is named, the other trees are compared, and the exit code is 1. After Ctrl-C the run under way comes to its end. The runs that are done are kept, and the same command continues.
+Every run is checked, outside the times: all runs end at the same block, runs of one tree have the same roots, and `arbor verify` accepts the database of each tree's first run. If a run fails, its log is named, the other trees are compared, and the exit code is 1. After Ctrl-C the run under way comes to its end. The runs that are done are kept, and the same command continues.
 
 Examples:
   arbor compare --trees mpt,verkle,ar16mt --out compared chain

@@ -10,6 +10,7 @@ use crate::{metrics_server, output};
 
 pub(super) fn run(args: &Args) -> Result<()> {
     metrics_server::serve(args.metrics)?;
+    compare::check_to(args.to)?;
     let tree = args.tree.name;
     let threads = compare::threads(args.threads);
     let switches = switches(args.tree, threads);
@@ -58,6 +59,7 @@ fn plan(args: &Args, threads: usize, switches: &[Switch]) -> Result<Plan> {
         chain: compare::lengths(&args.chain)?,
         paths: args.chain.clone(),
         genesis: args.genesis.clone(),
+        state: None,
         trees: Ablation::sides(args.tree.name, switches)?,
         repetitions: args.repeat,
         cache: Cache::Warm,

@@ -107,13 +107,16 @@ fn plan(args: &Args) -> Result<Plan> {
             bail!("{flag} {points} is of no use with --no-survey, which leaves both out");
         }
     }
+    check_to(args.to)?;
     let trees = sides(args)?;
+    let state = args.state.as_ref().map(|state| state.display().to_string());
     let paths = compare_state::chain(args)?;
     Ok(Plan {
         program: program()?,
         chain: lengths(&paths)?,
         paths,
         genesis: args.genesis.clone(),
+        state: state.zip(args.workload.map(|load| load.to_string())),
         trees,
         repetitions: args.repeat,
         cache: args.cache.into(),
@@ -128,6 +131,14 @@ fn plan(args: &Args) -> Result<Plan> {
         survey: !args.no_survey,
         growth: args.growth.unwrap_or(GROWTH),
     })
+}
+
+/// Refuses to stop before any block.
+pub(super) fn check_to(to: Option<u64>) -> Result<()> {
+    match to {
+        Some(0) => bail!("--to 0: no block is left to compare, since block 0 is the genesis"),
+        _ => Ok(()),
+    }
 }
 
 /// The files and folders of a chain, with their lengths in bytes.
@@ -310,6 +321,9 @@ pub(super) fn measurement(command: &'static str, plan: &Plan) -> Measurement {
     let chain: Vec<_> = plan.chain.iter().map(|(path, _)| path.as_str()).collect();
     measurement.setting("chain", chain);
     measurement.setting("genesis", plan.genesis.clone());
+    let (state, workload) = plan.state.clone().unzip();
+    measurement.setting("state", state);
+    measurement.setting("workload", workload);
     measurement.setting("repeat", plan.repetitions);
     measurement.setting("cache", plan.cache.name());
     measurement.setting("memory_bytes", plan.memory_bytes);
@@ -320,6 +334,7 @@ pub(super) fn measurement(command: &'static str, plan: &Plan) -> Measurement {
     measurement.setting("throttle", plan.throttle.clone());
     measurement.setting("witnesses", plan.witnesses);
     measurement.setting("growth", plan.growth);
+    measurement.setting("no_verify", !plan.verify);
     measurement
 }
 

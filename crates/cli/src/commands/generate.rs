@@ -45,19 +45,21 @@ fn over_state(args: &Generate, size: StateSize) -> Result<()> {
         contract: size.contract,
         ..settings(args)
     };
-    let [while_made, loaded] = [WHILE_MADE, LOADED].map(|bytes| bytes::show(bytes_of(size, bytes)));
     let StateSize { accounts, contract } = size;
     let large = match contract {
         0 => String::new(),
         slots => format!(", one of them with {slots}"),
     };
+    let needed = bytes_of(size, WHILE_MADE) + chains_bytes(&settings);
     output::remark(
         args.json,
         &format!(
-            "{accounts} accounts with two slots each{large}: {while_made} of the disk while the chains are made, and later {loaded} for each tree that the state is loaded into, twice while it runs"
+            "{accounts} accounts with two slots each{large}: {} of the disk while the chains are made, and later up to {} for each tree that the state is loaded into",
+            bytes::show(needed),
+            bytes::show(bytes_of(size, LOADED))
         ),
     )?;
-    check_disk(&args.out, size)?;
+    check_disk(&args.out, needed)?;
     let mut progress: Option<(OverState, Progress)> = None;
     let mut gas = 0;
     let made = arbor_generator::generate_over_state(&settings, &args.out, |load, now| {
@@ -102,12 +104,11 @@ fn over_state(args: &Generate, size: StateSize) -> Result<()> {
 }
 
 /// Refuses a state for which a disk has not enough room, before anything is made.
-fn check_disk(out: &Path, size: StateSize) -> Result<()> {
+fn check_disk(out: &Path, needed: u64) -> Result<()> {
     let is_begun = OverState::ALL
         .iter()
         .any(|load| folder_of(out, *load).exists());
     let (existing, free) = files::free_space(out)?;
-    let needed = bytes_of(size, WHILE_MADE);
     if !is_begun && needed > free {
         bail!(
             "--state: {} are free in {}, and the state needs {}: nothing was written; give fewer accounts or slots, or a folder on another disk",
@@ -122,11 +123,23 @@ fn check_disk(out: &Path, size: StateSize) -> Result<()> {
 /// Bytes of the disk for each account of a large state with its two slots: of the Merkle-Patricia state while chains are made, and of a database of the
 /// largest of the trees.
 const WHILE_MADE: u64 = 500;
-const LOADED: u64 = 700;
+const LOADED: u64 = 900;
 
 /// Bytes of the disk for a whole state, of which an account with two slots takes so many. Its slots take most of them.
 fn bytes_of(size: StateSize, of_account: u64) -> u64 {
     size.accounts * of_account + size.contract * of_account / 2
+}
+
+/// Bytes of the disk for the chains, whose genesis files list the accounts that send.
+fn chains_bytes(settings: &GeneratorSettings) -> u64 {
+    const OF_SENDER: u64 = 700;
+    const OF_TRANSACTION: u64 = 200;
+    let transactions = settings
+        .blocks
+        .saturating_mul(settings.transactions_per_block);
+    let chain = settings.accounts.saturating_mul(OF_SENDER);
+    let chain = chain.saturating_add(transactions.saturating_mul(OF_TRANSACTION));
+    chain.saturating_mul(OverState::ALL.len() as u64)
 }
 
 /// A chain that was made, as `--json` prints it.

@@ -49,6 +49,27 @@ function summarySection() {
     element("details", {}, element("summary", {}, "All figures"), summary(data.figures)));
 }
 
+// What each technique is worth: costs of the tree with all of them, then ratios without each.
+function ablationSection() {
+  const { ablation } = data;
+  if (!ablation) return;
+  const costs = ["blocks_s", "cpu_s", "store_bytes", "disk_bytes"];
+  const kinds = ["time", "time", "bytes", "observed"];
+  const spread = (part) => part == null ? "" : `${(100 * part).toFixed(1)} %`;
+  const all = ["(nothing: all are on)", "",
+    ...costs.map((name, at) => ablation.all_on[name] == null ? "" : show[kinds[at]](ablation.all_on[name])), spread(ablation.spread)];
+  const lines = ablation.without.map((without) => [without.technique, without.word,
+    ...costs.map((name) => without.ratios[name] == null ? "" : show.ratio(without.ratios[name])), spread(without.spread)]);
+  const table = tableOf(["without", "switched off by", "time of blocks", "CPU time", "to the store", "on disk", "spread of the time"],
+    [all, ...lines]);
+  table.classList.add("whole");
+  document.getElementById("summary").append(
+    element("p", { class: "explain" }, "What the replay takes without each technique, as a ratio to the replay with all of "
+      + "them. A ratio within the spread of the runs says nothing. The time of blocks leaves out the start and the end of "
+      + "the process; the CPU time has them."),
+    table);
+}
+
 function about() {
   const section = document.getElementById("about");
   const { machine, versions, settings } = data;
@@ -65,11 +86,20 @@ function about() {
     ["cache of files", data.trees[0].cache],
     ["slow disk", settings.throttle ?? "no"],
     ["checked", "every header field and receipt; the root of each block where headers carry the tree's roots; "
-      + "all nodes and the state at the last block of every run (arbor verify), outside the times"],
+      + (settings.no_verify ? "not the whole databases (--no-verify)"
+        : "all nodes and the state at the last block of each tree's first run (arbor verify), outside the times")],
   ];
+  if (settings.workload) pairs.push(["state", `${settings.state}, with the workload ${settings.workload}`]);
   section.append(element("dl", {}, ...pairs.flatMap(([name, value]) =>
     [element("dt", {}, name), element("dd", {}, value)])));
-  const commands = data.trees.flatMap((tree) => [`# ${tree.name}`, ...tree.commands]);
+  const begin = (tree) => {
+    if (!tree.start) return [];
+    const words = tree.settings.length === 0 ? "" : ` --tree-settings ${tree.settings.join(",")}`;
+    const load = `arbor replay --to 0 --retain none --tree ${tree.tree}${words} --db ${tree.start} ${settings.chain.join(" ")}`;
+    const copy = `cp -r ${tree.start} ${/--db (\S+)/.exec(tree.commands[0])?.[1] ?? "DB"}`;
+    return settings.workload ? [`${load}  # once`, copy] : [copy];
+  };
+  const commands = data.trees.flatMap((tree) => [`# ${tree.name}`, ...begin(tree), ...tree.commands]);
   section.append(element("details", {}, element("summary", {}, "The commands of each tree's first run"),
     element("pre", {}, commands.join("\n"))));
   section.append(element("p", { class: "explain" }, "The plots along the chain show the run with the median time of each "
@@ -78,6 +108,7 @@ function about() {
 }
 
 lead();
+ablationSection();
 summarySection();
 plotSection(plots());
 about();

@@ -22,6 +22,9 @@ function rates(column) {
   return trees.flatMap((name, tree) => {
     const rows = series[tree];
     if (!rows) return [];
+    // Blocks whose roots came together have one time, which says nothing of each.
+    const whole = figure("blocks_s")?.trees[tree]?.median;
+    if (whole != null && rows.elapsed.at(-1) < whole / 2) return [];
     const length = rows.elapsed.at(-1) / 40;
     const points = [];
     let [since, sum] = [0, 0];

@@ -134,11 +134,19 @@ pub struct Settings {
     pub words: Vec<String>,
 }
 
+/// Names next to each other.
+fn listed(names: &[&str]) -> String {
+    match names {
+        [] => "none".to_owned(),
+        names => names.join(", "),
+    }
+}
+
 /// Why a tree cannot be made with some settings.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SettingError {
     /// A setting that the tree does not have.
-    #[error("the tree {tree} does not have the setting '{word}'; it has: {}", .known.join(", "))]
+    #[error("the tree {tree} does not have the setting '{word}'; it has: {}", listed(.known))]
     Unknown {
         /// The tree's name.
         tree: &'static str,
