@@ -157,7 +157,7 @@ fn a_state_has_one_large_contract() {
     let words = compare("a")
         .join(" ")
         .replace("mpt,eip8297", "mpt,eip8297,eip7864,verkle,ar16mt");
-    let words = words.replace("read", "write");
+    let words = words.replace("workload read", "workload write");
     folder.run(&words.split(' ').collect::<Vec<_>>()).ok();
     let slots = |tree: &str| {
         let db = format!("state/databases/{tree}");
