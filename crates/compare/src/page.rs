@@ -126,6 +126,7 @@ fn data(
         "delays": delays,
         "ends": ends,
         "series": thin::series(folder, results)?,
+        "ablation": envelope.results.get("ablation"),
     });
     if let (Value::Object(data), Ok(Value::Object(results))) =
         (&mut data, serde_json::to_value(results))
