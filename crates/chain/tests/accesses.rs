@@ -1,4 +1,4 @@
-//! What blocks read and change: slots of contracts that the block makes, and blocks that have no witness.
+//! Tests of the accesses of blocks: slots of contracts that a block makes, and a block without witness.
 #![allow(
     clippy::unwrap_used,
     reason = "a failed test may say no more than where it failed"

@@ -678,8 +678,8 @@ pub(crate) struct Generate {
     /// Additional contracts with two slots each, for a large state. `visit` transactions read and write them
     #[arg(long, value_name = "ACCOUNTS")]
     pub(crate) population: Option<u64>,
-    /// Make chains over a large state instead, one for each workload of `arbor compare --state`: read, write, mixed and erc20. N accounts with two slots each, and with contract=N one of them with so many, which every second transaction of read, write and mixed goes to; K, M and G stand for thousands, millions and thousands of millions. What it needs of the disk is said first
-    #[arg(long, value_name = "accounts=N[,slots=2][,contract=N]", value_parser = parse_state, conflicts_with_all = ["preset", "population", "mix", "zipf", "new_accounts", "gzip"])]
+    /// Make chains over a large state instead, one for each workload of `arbor compare --state`: read, write, mixed and erc20. The state has N accounts with two slots each. With contract=M one of them has M slots, and every second transaction of read, write and mixed goes to it. K, M and G stand for thousands, millions and thousands of millions. What it needs of the disk is said first
+    #[arg(long, value_name = "accounts=N[,slots=2][,contract=M]", value_parser = parse_state, conflicts_with_all = ["preset", "population", "mix", "zipf", "new_accounts", "gzip"])]
     pub(crate) state: Option<StateSize>,
     /// Transactions in a block
     #[arg(long)]

@@ -226,7 +226,7 @@ pub struct Plan {
     pub growth: u64,
 }
 
-/// What plans of before the field have done.
+/// The value for plans that were written before the field existed.
 const fn yes() -> bool {
     true
 }

@@ -10,7 +10,7 @@ use crate::stems::UnreadLeaf;
 /// Returns whether an error says that changes cannot be applied to a witness, because only the whole state determines them:
 /// an account loses slots that the witness does not list, or code that another account may have too.
 ///
-/// Such a block has no witness, whoever makes it. Every other error says that this witness lacks something.
+/// No witness of such a block can exist. Any other error says that the witness at hand lacks something.
 #[must_use]
 pub fn needs_whole_state(error: &ReadError) -> bool {
     match error {

@@ -134,7 +134,7 @@ pub struct MadeWitness {
     pub witness: Box<dyn BlockWitness>,
     /// The keys (stem and suffix) of the code chunks that the block reads.
     chunks: BTreeSet<[u8; 32]>,
-    /// What the block opens in the tree, if that was counted.
+    /// The number of nodes and leaves that the block opens in the tree; `None` if they were not counted.
     opened: Option<Opened>,
     /// Headers that `BLOCKHASH` needs, the parent's included. The others are those among which ommers are looked for.
     hashed: usize,

@@ -125,7 +125,8 @@ fn check_disk(out: &Path, needed: u64) -> Result<()> {
 const WHILE_MADE: u64 = 500;
 const LOADED: u64 = 900;
 
-/// Bytes of the disk for a whole state, of which an account with two slots takes so many. Its slots take most of them.
+/// Returns the bytes of the disk that a whole state needs, if an account with two slots needs `of_account`. A further slot is
+/// counted as half an account.
 fn bytes_of(size: StateSize, of_account: u64) -> u64 {
     size.accounts * of_account + size.contract * of_account / 2
 }

@@ -19,7 +19,7 @@ pub struct ReplayedBlock {
     pub accesses: BlockAccesses,
     /// The size of its witness; `None` if the tree has no witnesses, or if `without_witness` has a reason.
     pub witness: Option<BlockWitnessSize>,
-    /// What the block opens in the tree; `None` without a witness.
+    /// The number of nodes and leaves that the block opens in the tree; `None` if it has no witness.
     pub opened: Option<Opened>,
     /// Why this block has no witness although the tree has witnesses.
     pub without_witness: Option<ReplayError>,
